@@ -17,6 +17,8 @@ enum {
 
 /* ---- The table ----------------------------------------------------------- */
 
+/* The next renewal comes after a third of the lease that is left, so that a failed one
+ * can be repeated in time. */
 static void schedule(struct serve *serve, struct serve_attempt *a)
 {
     int64_t now_ms = io_now_ms();
@@ -83,7 +85,7 @@ struct serve_attempt *serve_attempt_add(struct serve_call *call,
         idem__time_add(io_now_ms(), call->begin.claim.max_time_ms);
     a->told_at = UINT64_MAX;
     serve_attempt_renewed(serve, a, lease_ms, asked_ms);
-    a->lost = false; /* If so, the client is told after its answer. */
+    a->lost = false; /* A lease that is over is reported after the answer. */
 
     chain = &serve->numbered[a->number % SERVE_BUCKETS];
     a->next_numbered = *chain;
@@ -173,8 +175,8 @@ static void renewed(struct serve_call *call)
     serve_call_end(call);
 }
 
-/* A client that was not heard for half of a lease may hang, and one that closed its end
- * may be dead. */
+/* A client that has not been heard for half a lease may hang, and one that has closed its
+ * end may be dead, so their attempts are not renewed. */
 static bool is_renewed(const struct serve_attempt *a, int64_t now_ms)
 {
     return !a->renewing && a->endings == 0 && a->conn->in >= 0 &&
@@ -182,8 +184,8 @@ static bool is_renewed(const struct serve_attempt *a, int64_t now_ms)
            now_ms - a->conn->heard_ms <= a->lease_ms / 2;
 }
 
-/* An op of our own: @code is that of the call that made @op, which sets it if that is 0.
- * NULL: it is not to be had. */
+/* Submits an op that no client asked for. @code is the result of making @op. NULL: that
+ * failed, or memory ran out. */
 static struct serve_call *submit(struct serve *serve, struct serve_conn *conn,
                                  int code, struct idem_op *op,
                                  void (*answered)(struct serve_call *call))
@@ -209,7 +211,7 @@ static void renew(struct serve *serve, struct serve_attempt *a)
 
     if (call != NULL) {
         call->attempt = a->number;
-        call->settle_ms = 0; /* The next one comes in any case. */
+        call->settle_ms = 0; /* The next renewal comes in any case. */
         a->renewing = true;
     }
 }
@@ -224,7 +226,7 @@ void serve_attempts_due(struct serve *serve, int64_t now_ms)
         if (a->due_ms <= now_ms && a->lease_end_ms <= now_ms) {
             lose(serve, a, "lease_over");
             if (a->conn->in < 0 && a->endings == 0) {
-                serve_attempt_remove(serve, a); /* Nobody ends it any more. */
+                serve_attempt_remove(serve, a); /* No client can end it. */
                 continue;
             }
         } else if (a->due_ms <= now_ms) {
@@ -239,7 +241,7 @@ void serve_attempts_due(struct serve *serve, int64_t now_ms)
 
 /* ---- Ends that nobody asked for ------------------------------------------ */
 
-/* While the store is away, tell it again until the lease is over. */
+/* While the store is unavailable, tells it again until the lease is over. */
 static void told(struct serve_call *call)
 {
     int code = idem_op_code(call->op);
@@ -290,9 +292,9 @@ static bool was_told(const struct serve_attempt *a)
     return a->conn->sent >= a->told_at;
 }
 
-/* Under hold a person is needed anyway, and may as well be called now. Under rerun the
- * work may go on in a child of the process: only its begin can have said that it does
- * not. */
+/* Under hold a person has to look in any case, and so learns of it now. Under rerun the
+ * work may go on in a child of the dead process, so its lease decides, unless the begin
+ * said that the work ends with the process. */
 static void settle_dead(struct serve *serve, struct serve_attempt *a)
 {
     if (a->attempt->record->on_expired_lease == IDEM_HOLD) {

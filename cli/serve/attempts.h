@@ -20,7 +20,7 @@ struct serve_attempt *serve_attempt_add(struct serve_call *call,
                                         struct idem_attempt *attempt,
                                         int64_t lease_ms, int64_t asked_ms);
 
-/* Forgets it: it ended, or no message about it can come any more. */
+/* Forgets an attempt that has ended, or about which no message can come any more. */
 void serve_attempt_remove(struct serve *serve, struct serve_attempt *a);
 
 struct serve_attempt *serve_attempt_find(struct serve *serve,
@@ -28,12 +28,12 @@ struct serve_attempt *serve_attempt_find(struct serve *serve,
                                          uint64_t number);
 struct serve_attempt *serve_attempt_of_nonce(struct serve *serve,
                                              const uint8_t nonce[16]);
-/* The one that the begin with this id was given. */
+/* The attempt that the begin with this id got. */
 struct serve_attempt *serve_attempt_of_id(struct serve *serve,
                                           const struct serve_conn *conn,
                                           struct idem_slice id);
 
-/* It was renewed: its lease counts from @asked_ms. */
+/* To be called when @a was renewed: its lease counts from @asked_ms. */
 void serve_attempt_renewed(struct serve *serve, struct serve_attempt *a,
                            int64_t lease_ms, int64_t asked_ms);
 
@@ -49,15 +49,16 @@ void serve_attempts_due(struct serve *serve, int64_t now_ms);
 
 /* ---- Ends that nobody asked for ------------------------------------------ */
 
-/* Gives a claim back that no client was told of. */
+/* Releases a claim of which no client was told. */
 void serve_give_back(struct serve *serve, struct serve_conn *conn,
                      const struct idem_attempt *attempt);
 
 /* Forgets @a after such a release. */
 void serve_attempt_give_back(struct serve *serve, struct serve_attempt *a);
 
-/* @conn is not read any more: what its client can no longer be told of is given back; of
- * a client that is dead, all else ends as its begin said. */
+/* To be called when @conn is no longer read. Releases the attempts of which its client
+ * can no longer be told. If the client is dead, its other attempts end as their begin
+ * said. */
 void serve_attempts_leave(struct serve *serve, struct serve_conn *conn);
 
 #endif

@@ -55,7 +55,7 @@ static void fail(struct serve_call *call, int code, const char *text)
     serve_reply_error(call, &error);
 }
 
-/* The client has @attempt, if it can still be told so. */
+/* Gives @attempt to the client, or back to the store if the client can no longer be told. */
 static void start(struct serve_call *call, struct idem_attempt *attempt,
                   int64_t lease_ms, int64_t asked_ms)
 {
@@ -79,7 +79,7 @@ static void start(struct serve_call *call, struct idem_attempt *attempt,
 
 /* ---- The same claimant --------------------------------------------------- */
 
-/* A client was told that it has the claim of this nonce, and may be at work. */
+/* True if a client was told that it has the claim of this nonce, and may be at work. */
 static bool is_had(const struct serve_call *call)
 {
     const struct serve_attempt *known =
@@ -103,7 +103,7 @@ static void renewed(struct serve_call *call)
         serve_reply_error(call, idem_op_error(op));
         return;
     }
-    if (is_had(call)) { /* It asked twice. */
+    if (is_had(call)) { /* The client asked twice, and has the other answer. */
         refuse_had(call);
         return;
     }
@@ -111,9 +111,10 @@ static void renewed(struct serve_call *call)
     start(call, attempt, op->record->lease_ms, call->asked_ms);
 }
 
-/* An earlier process of the server made the claim, and nobody was told of it: its
- * client asks again. It may have been told all the same where a connection lives that
- * has the attempt; and work may have been begun by another where the lease is over. */
+/* An earlier process of the server made the claim, and its client, which did not get the
+ * answer, asks again. The claim is renewed and given to it, unless its lease is over:
+ * another caller may have begun the work by then. started() has refused a claim that an
+ * open connection has. */
 static void recognise(struct serve_call *call, struct idem_attempt *attempt)
 {
     struct serve *serve = call->serve;
@@ -174,9 +175,9 @@ static bool is_waiting(const struct serve_call *call)
     return call->begin.pace.since_ms != 0;
 }
 
-/* As idem_begin() does: a waiter waits for the attempt of another, and for its turn,
- * where others keep a store of this host busy. Some room is left: what they wait for may
- * be an end that comes after them. */
+/* A waiter waits as in idem_begin(): for the attempt of another, and for its turn if
+ * others keep a store of this host busy. Not all calls of a connection may wait,
+ * because the end that they wait for may come after them on the same connection. */
 static bool goes_on(const struct serve_call *call, int64_t now_ms)
 {
     const struct idem_op *op = call->op;
@@ -214,7 +215,7 @@ static void wait(struct serve_call *call, int64_t now_ms)
     } else if (idem_op_code(op) == 0 && op->u.begin.join_fence == 0) {
         op->u.begin.join_fence = idem_op_record(op)->fence;
     }
-    op->asked_boot_ms = 0; /* A late start counts its lease from then. */
+    op->asked_boot_ms = 0; /* The lease counts from the request that starts. */
     pause_ms = idem__pace_next(pace, now_ms, random) + 1;
     serve_call_park(call, now_ms + (pause_ms < left_ms ? pause_ms : left_ms));
 }
@@ -267,7 +268,9 @@ static void take_params(struct serve_call *call, struct serve_params *p)
     call->begin.claim = p->claim;
 }
 
-/* Outcomes that wait on this host for the record are told to the store first. */
+/* First records the outcomes of this key that wait in the journal. While one of them
+ * still waits, the key must not be claimed, so the client gets an error after which
+ * it may try again. */
 static void settle_journal(struct serve *serve,
                            const struct idem_request *request,
                            struct idem_error *error)

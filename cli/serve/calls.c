@@ -128,8 +128,8 @@ void serve_calls_due(struct serve *serve, int64_t now_ms)
 
 /* ---- There and back ------------------------------------------------------ */
 
-/* Once a copy may have been applied, "nothing was done" is not ours to say. True: it is
- * asked again. */
+/* Once a copy of the op may have been applied, the server must not say that nothing was
+ * done. True: the op will be submitted again. */
 static bool settle(struct serve_call *call)
 {
     struct idem_op *op = call->op;
@@ -156,8 +156,8 @@ static void give_back(struct idem_op *op)
     }
 }
 
-/* An op that was refused among others has the error of the last of them: each is asked
- * for its own. */
+/* The queue puts the ops that it refuses first, and gives the error of only one of them.
+ * Each is submitted again by itself to get its own error. */
 static void hand_over(struct serve *serve)
 {
     struct idem__buffer batch = serve->batch;

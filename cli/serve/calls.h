@@ -6,22 +6,22 @@
  *     serve_call_park(call, due_ms)             the same op later
  *     |
  *     answered(call)                            call->op came back: its code is
- *     |                                         in serve_call_code()
+ *     |                                         idem_op_code(call->op)
  *     serve_call_end(call)                      after the reply
  *
- * An op that may have been applied is asked about again, for SERVE_SETTLE_MS, before
- * its call is told so: it keeps its nonce, so that it knows its own success. */
+ * An op that may have been applied is submitted again, for SERVE_SETTLE_MS, before its
+ * call gets that answer. It keeps its nonce, so that it recognises its own success. */
 #ifndef IDEM_CLI_SERVE_CALLS_H
 #define IDEM_CLI_SERVE_CALLS_H
 
 #include "serve/server.h"
 
-/* @id is copied; without one it is an op of our own. NULL: no memory. */
+/* @id is copied; it is empty for an op that no client asked for. NULL: no memory. */
 struct serve_call *serve_call_create(struct serve *serve,
                                      struct serve_conn *conn,
                                      struct idem_slice id);
 
-/* The call has @op now, and owns it. */
+/* Submits @op, which the call owns from now on. */
 void serve_call_submit(struct serve_call *call, struct idem_op *op,
                        void (*answered)(struct serve_call *call));
 
@@ -39,13 +39,13 @@ struct serve_call *serve_call_find(struct serve *serve,
                                    const struct serve_conn *conn,
                                    struct idem_slice id);
 
-/* Lets what waits for the record @id look again at once. */
+/* Makes the calls that wait for the record @id look again at once. */
 void serve_calls_wake(struct serve *serve, const uint8_t *id);
 
 /* Submits what is due at @now_ms. */
 void serve_calls_due(struct serve *serve, int64_t now_ms);
 
-/* Hands all ops over, and reaps what is answered. */
+/* Hands all ops over to the queue, and takes the answers that are there. */
 void serve_calls_run(struct serve *serve);
 
 /* Frees all calls without answering them. */

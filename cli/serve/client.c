@@ -1,4 +1,4 @@
-/* The client: which process it is, that it is there, and that it goes. */
+/* The process of a client, and its requests hello, ping, cancel and bye. */
 #include "serve/connection.h"
 
 #include "base/process.h"
@@ -16,8 +16,9 @@
 
 /* ---- The process at the other end ---------------------------------------- */
 
-/* Its number may have gone to another process before the descriptor was opened: the
- * parent is still the parent after it. */
+/* The parent may have ended, and its pid may have gone to another process, before the
+ * descriptor was opened. If the parent is still the parent afterwards, the descriptor is
+ * its own. */
 void serve_client_is_parent(struct serve_conn *conn)
 {
     conn->peer = getppid();
@@ -36,8 +37,9 @@ void serve_client_is_peer(struct serve_conn *conn)
     }
 }
 
-/* The descriptor is of the process only if that answers once more after it was
- * opened: it cannot be another one by then. */
+/* The pid may have gone to another process before the descriptor was opened. If the
+ * client answers the challenge, it was still alive afterwards, and so the descriptor is
+ * its own. */
 static void challenge(struct serve_conn *conn)
 {
     uint8_t bytes[16];
@@ -48,8 +50,8 @@ static void challenge(struct serve_conn *conn)
     }
 }
 
-/* Where the client gives another number than the kernel, another process is meant to
- * be watched, or it is in another container: its leases decide. */
+/* If the client gives another pid than the kernel, it means another process, or is in
+ * another container. This process cannot watch that one, so its leases decide. */
 static void meet(struct serve *serve, struct serve_conn *conn, pid_t pid,
                  const char *proof)
 {
@@ -103,7 +105,7 @@ void serve_hello(struct serve_call *call, struct serve_params *p)
     reply_hello(call);
 }
 
-/* ---- It is there --------------------------------------------------------- */
+/* ---- Ping ---------------------------------------------------------------- */
 
 void serve_ping(struct serve_call *call, struct serve_params *p)
 {
@@ -112,10 +114,10 @@ void serve_ping(struct serve_call *call, struct serve_params *p)
     serve_reply(call);
 }
 
-/* ---- It gives up --------------------------------------------------------- */
+/* ---- Cancel and bye ------------------------------------------------------ */
 
-/* The client says that it starts nothing on the answer to that begin, whether it was
- * given yet or not: the claim is nobody's. */
+/* The client promises to start nothing on the answer to that begin, whether it was sent
+ * yet or not. So nobody has the claim, and it is released. */
 void serve_cancel(struct serve_call *call, struct serve_params *p)
 {
     struct serve *serve = call->serve;
@@ -125,7 +127,7 @@ void serve_cancel(struct serve_call *call, struct serve_params *p)
 
     if (other != NULL && other->is_begin) {
         other->cancelled = true;
-        serve_due(serve, 0); /* One that waits is answered now. */
+        serve_due(serve, 0); /* A begin that waits is answered now. */
         was = "in_flight";
     } else if (a != NULL && a->endings == 0) {
         serve_attempt_give_back(serve, a);

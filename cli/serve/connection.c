@@ -1,4 +1,4 @@
-/* The connection of a client: what it sends, what it is told, and its end. */
+/* The connection of a client: reading, sending, and its end. */
 #include "serve/connection.h"
 
 #include "process/descriptors.h"
@@ -18,12 +18,12 @@
 
 enum {
     READ_LEN = 64 * 1024,
-    READS = 16,                  /* In one turn: the others have theirs. */
-    BATCH = 256 * sizeof(void *) /* After so many the store is asked. */
+    READS = 16,                  /* In one turn, for others to get theirs. */
+    BATCH = 256 * sizeof(void *) /* So many ops go to the store at once. */
 };
 
-/* Pipes and sockets are ours alone; a terminal or a file is shared with the shell, and
- * is written as it is. */
+/* A pipe or a socket belongs to this process. A terminal or a file is shared with the
+ * shell, for which O_NONBLOCK would change it too. */
 static void do_not_wait(int fd)
 {
     struct stat st;
@@ -107,7 +107,7 @@ void serve_conn_take(struct serve *serve, struct serve_conn *conn)
         } else if (got == SERVE_LINE_TOO_LONG) {
             serve_long_line(serve, conn);
         }
-        if (serve->batch.len >= BATCH) { /* Its answers may fill the room. */
+        if (serve->batch.len >= BATCH) { /* The answers may fill the room. */
             serve_calls_run(serve);
         }
     }
@@ -120,7 +120,7 @@ static bool is_readable(int fd)
     return poll(&source, 1, 0) == 1;
 }
 
-/* Bytes that were read; 0: nothing is there now. */
+/* Returns how many bytes were read; 0: there are none now. */
 static size_t read_once(struct serve_conn *conn)
 {
     uint8_t *to = serve_lines_room(&conn->lines, READ_LEN);
@@ -186,8 +186,9 @@ void serve_conn_send(struct serve_conn *conn)
 
 /* ---- Its end ------------------------------------------------------------- */
 
-/* It may have said how its work ended before it died: that is in the pipe. What others
- * who hold the other end write from now on is not its word. */
+/* The client may have reported how its work ended before it died; that is still in the
+ * pipe. Other processes may hold the other end too, so only the bytes that are there
+ * now are taken for the client's. */
 void serve_conn_died(struct serve *serve, struct serve_conn *conn)
 {
     size_t n = 1;

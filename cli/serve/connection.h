@@ -15,7 +15,7 @@ struct serve_conn *serve_conn_open(struct serve *serve, int in, int out);
 /* True if more is to be read from it now. */
 bool serve_conn_reads(const struct serve_conn *conn);
 
-/* Takes the lines that came before, and for which there is room now. */
+/* Takes lines that were read before, as far as there is room for them now. */
 void serve_conn_take(struct serve *serve, struct serve_conn *conn);
 
 /* Reads what is there, and takes its lines. */
@@ -24,20 +24,22 @@ void serve_conn_read(struct serve *serve, struct serve_conn *conn);
 /* Sends as much as goes without waiting. */
 void serve_conn_send(struct serve_conn *conn);
 
-/* Its client does not read any more: stop sending. */
+/* Stops sending, because the client does not read any more. */
 void serve_conn_deaf(struct serve_conn *conn);
 
-/* The process at the other end has ended. Its last lines are taken first. */
+/* To be called when the process at the other end has ended: takes its last lines, and
+ * closes the connection. */
 void serve_conn_died(struct serve *serve, struct serve_conn *conn);
 
-/* Closes what has come to its end, and settles what that leaves. */
+/* Closes the connection if it has come to its end, and settles the attempts that it
+ * leaves. */
 void serve_conn_settle(struct serve *serve, struct serve_conn *conn);
 
 /* True if nothing is left of it; serve_conn_free() takes it out of its list. */
 bool serve_conn_is_over(const struct serve_conn *conn);
 void serve_conn_free(struct serve_conn *conn);
 
-/* Nothing more is read or sent. */
+/* Stops reading and sending. */
 void serve_conn_close(struct serve_conn *conn);
 
 /* ---- Processes of clients ------------------------------------------------- */

@@ -5,7 +5,7 @@
 #include "request/request.h"
 #include "serve/calls.h"
 
-/* The line in the log has what was on record. */
+/* Reads the record first, because the audit log keeps what a decision replaces. */
 static int decide(struct idem_store *store, const struct serve_params *p,
                   const struct cli_decision *decision, struct idem_error *error)
 {

@@ -59,8 +59,8 @@ static void reply_ended(struct serve_call *call)
     serve_reply(call);
 }
 
-/* Repeat the last message of a client that died until its lease is over: no other
- * process will. */
+/* The last message of a client that died is repeated until its lease is over: no other
+ * process will repeat it. */
 static bool is_said_again(const struct serve_call *call,
                           const struct serve_attempt *a)
 {
@@ -108,9 +108,10 @@ void serve_end(struct serve_call *call, struct serve_params *p)
 
 /* ---- An end in a transaction of the client's ------------------------------ */
 
-/* "statement" writes nothing, and the attempt stays until it is "recorded", whose row
- * sets the status: the transaction may be rolled back. Only an attempt that was begun here
- * is completed without asking the database. */
+/* "statement" writes nothing, and the attempt stays until "recorded", because the
+ * client's transaction may be rolled back. The table of methods gives only "recorded" a
+ * status. Only for an attempt that was begun here can the statement be made without
+ * asking the database. */
 void serve_statement(struct serve_call *call, struct serve_params *p)
 {
     struct cli_json *answer = serve_answer(call);

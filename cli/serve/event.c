@@ -8,13 +8,13 @@ static void take(void *ctx, struct idem_slice json)
     serve_answer_raw(ctx, json);
 }
 
-/* Both methods are told the same, so that neither has to remember an event. */
+/* Both methods get the whole event, so that the server does not have to remember it. */
 void serve_event(struct serve_call *call, struct serve_params *p)
 {
     struct idem_lambda_options options = IDEM_LAMBDA_OPTIONS_INIT;
     struct idem_lambda_invocation now = IDEM_LAMBDA_INVOCATION_INIT;
 
-    options.store = "memory:"; /* It is not opened. */
+    options.store = "memory:"; /* Required, but never opened here. */
     options.function = p->function;
     options.source = p->source;
     options.key = p->key_from;

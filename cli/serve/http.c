@@ -1,5 +1,5 @@
-/* Requests over HTTP and their responses, for middleware: what <idem/exchange.h> decides
- * about them, as messages. */
+/* Requests over HTTP and their responses, for middleware: the decisions of
+ * <idem/exchange.h> as messages. */
 #include "serve/methods.h"
 
 #include <idem/exchange.h>
@@ -51,8 +51,8 @@ static unsigned find(const struct serve_params *p, const char *wanted,
 
 /* ---- The answer ---------------------------------------------------------- */
 
-/* Programs have the bytes of a header as characters up to U+00FF, and so has a value that
- * a gateway recorded in another coding than UTF-8. */
+/* Programs take the bytes of a header as characters up to U+00FF. A value that is not
+ * UTF-8, which a gateway may have recorded, is sent in that form. */
 static void add_header(struct cli_json *json, struct idem_slice name,
                        struct idem_slice value)
 {
@@ -152,7 +152,7 @@ void serve_http_answer(struct serve_call *call, int code,
     case IDEM_HTTP_REPLAY:
         replay(call, &answer.form);
         break;
-    case IDEM_HTTP_FETCH: /* No line could hold it. */
+    case IDEM_HTTP_FETCH: /* No line could hold the body. */
         refuse(call, verdict, IDEM_HTTP_NOT_KEPT, 0, answer.error);
         break;
     default:
@@ -164,7 +164,8 @@ void serve_http_answer(struct serve_call *call, int code,
 
 /* ---- The request --------------------------------------------------------- */
 
-/* As the gateway does it by default, but for the host, which proxies change. */
+/* Computes the fingerprint as the gateway does by default, but without the host, which
+ * proxies change. */
 static int fingerprint(struct serve_params *p)
 {
     const struct idem_slice none = {NULL, 0};
@@ -218,7 +219,7 @@ static bool has_problem(struct serve_params *p,
     return true;
 }
 
-/* A header has no NUL. */
+/* Keeps Accept-Encoding for the answer, as a string: a header has no NUL. */
 static bool keep_accept(struct serve_call *call, const struct serve_params *p)
 {
     struct idem_slice accept;
@@ -257,7 +258,7 @@ void serve_http_begin(struct serve_call *call, struct serve_params *p)
 
 /* ---- The response -------------------------------------------------------- */
 
-/* False: it is too large to be kept. */
+/* False: the response is too large to be kept, or memory ran out. */
 static bool write_head(struct serve_params *p, bool named,
                        struct idem_result *result)
 {

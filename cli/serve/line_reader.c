@@ -34,7 +34,7 @@ void serve_lines_added(struct serve_lines *lines, size_t len)
     lines->bytes.len += len;
 }
 
-/* The bytes from @from on are not needed any more. */
+/* The bytes before @to are not needed any more. */
 static void pass(struct serve_lines *lines, size_t to)
 {
     lines->from = to;

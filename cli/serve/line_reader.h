@@ -8,8 +8,8 @@ enum {
     SERVE_LINE_MAX = 24 << 20, /* Bytes of a line, without its newline. */
 };
 
-/* Forgets the bytes of @bytes before *@from, which becomes 0, once they are as many as
- * the others: many short pieces do not move the rest once each. */
+/* Drops the bytes of @bytes before *@from, which becomes 0, but only once they are as
+ * many as the rest: so many short pieces do not move the rest once each. */
 void serve_drop(struct idem__buffer *bytes, size_t *from);
 
 /* Zeroed before the first use. */
@@ -17,17 +17,17 @@ struct serve_lines {
     struct idem__buffer bytes;
     size_t from;    /* Where the next line begins ... */
     size_t scanned; /* ... and up to where it has no newline. */
-    bool skips; /* The line was too long: up to its end it is passed over. */
+    bool skips;     /* The line is too long: the rest of it is skipped. */
 };
 
 enum serve_line {
-    SERVE_LINE_NONE, /* It has not come to its end yet. */
+    SERVE_LINE_NONE, /* The end of the line has not come yet. */
     SERVE_LINE_ONE,
-    SERVE_LINE_TOO_LONG, /* Said once, as soon as it is known. */
+    SERVE_LINE_TOO_LONG, /* Returned once, as soon as it is known. */
 };
 
-/* Room for @len bytes of the client; serve_lines_added() says how many came. NULL: no
- * memory. */
+/* Makes room for @len bytes of the client; the caller then tells serve_lines_added() how
+ * many came. NULL: no memory. */
 uint8_t *serve_lines_room(struct serve_lines *lines, size_t len);
 void serve_lines_added(struct serve_lines *lines, size_t len);
 

@@ -8,7 +8,7 @@ enum {
     LIST_MAX = 1000,
     LIST_USUAL = 100,
     LOOK_MAX =
-        10000 /* Records that one page looks at: others wait meanwhile. */
+        10000 /* Records that one page reads: other clients wait for it. */
 };
 
 static void shown(struct serve_call *call)

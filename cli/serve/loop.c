@@ -20,7 +20,7 @@ enum {
     FOR_CONN = 3, /* in, out, death */
 
     ACCEPT_PAUSE_MS = 100, /* While there are no descriptors. */
-    PASSES_MAX = 16        /* Over what is due at once. */
+    PASSES_MAX = 16        /* Over due work, before clients are read again. */
 };
 
 static struct pollfd *fds_of(const struct idem__buffer *watch)
@@ -34,7 +34,7 @@ static void watch_conn(struct pollfd *fds, const struct serve_conn *conn)
 
     fds[0] = (struct pollfd){.fd = serve_conn_reads(conn) ? conn->in : -1,
                              .events = POLLIN};
-    /* Without events, for the moment at which nobody reads any more. */
+    /* Even without events, poll() reports that nobody reads any more. */
     fds[1] = (struct pollfd){.fd = conn->out, .events = unsent ? POLLOUT : 0};
     fds[2] = (struct pollfd){.fd = conn->proved ? conn->death : -1,
                              .events = POLLIN};
@@ -71,8 +71,8 @@ static bool prepare(struct serve *serve, struct idem__buffer *watch)
 
 /* ---- What is due --------------------------------------------------------- */
 
-/* A lease that ran out, above all while this process was frozen, is reported before
- * anything that has come meanwhile is answered. */
+/* Reports a lease that ran out, above all while this process was frozen, before anything
+ * that has come meanwhile is answered. */
 static void run_due(struct serve *serve)
 {
     int i;
@@ -89,7 +89,8 @@ static void run_due(struct serve *serve)
 
 /* ---- Clients ------------------------------------------------------------- */
 
-/* For want of descriptors nobody is let in for a while, and all others are served. */
+/* Without a free descriptor, accepts nobody for a while; connected clients are
+ * served meanwhile. */
 static void accept_all(struct serve *serve, int listen)
 {
     int fd;
@@ -107,7 +108,8 @@ static void accept_all(struct serve *serve, int listen)
     }
 }
 
-/* Connections that came in this turn are at the head, and have no place in @fds. */
+/* Begins at @first: the connections before it came in this turn, and have no place in
+ * @fds. */
 static void read_all(struct serve *serve, struct serve_conn *first,
                      const struct pollfd *fds)
 {
@@ -167,7 +169,7 @@ static void turn(struct serve *serve, struct serve_conn *first,
     serve_calls_run(serve);
     run_due(serve);
     settle_all(serve);
-    serve_calls_run(serve); /* Releases of claims that nobody hears of. */
+    serve_calls_run(serve); /* Releases claims whose clients have gone. */
     settle_all(serve);
 }
 
@@ -189,7 +191,7 @@ static void stop(struct serve *serve)
 static int serve_all(struct serve *serve, struct idem__buffer *watch)
 {
     struct pollfd *fds;
-    int64_t set_ms = 0; /* The timer is. */
+    int64_t set_ms = 0; /* The time to which the timer is set. */
     int status = 0;
 
     while (serve->is_socket || serve->conns != NULL) {

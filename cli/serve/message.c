@@ -61,8 +61,8 @@ uint32_t serve_member(const struct idem__tree *tree, uint32_t object,
 
 /* ---- The message --------------------------------------------------------- */
 
-/* The member @name of the message itself. One that is missing is the object itself: of no
- * kind that a scalar may have, and without parameters. */
+/* The member @name of the message itself. If it is missing, this is the object itself,
+ * whose kind no scalar has, and which stands for empty parameters. */
 static const struct idem__tree_node *envelope(const struct serve_message *m,
                                               const char *name)
 {

@@ -2,8 +2,8 @@
  *
  *     {"jsonrpc":"2.0","id":7,"method":"begin","params":{"key":"order-42"}}
  *
- * The tree is strict: a name that comes twice, half of a surrogate pair, and what is not
- * UTF-8 are refused.
+ * The tree is strict: it refuses a name that comes twice, half of a surrogate pair, and
+ * text that is not UTF-8.
  */
 #ifndef IDEM_CLI_SERVE_MESSAGE_H
 #define IDEM_CLI_SERVE_MESSAGE_H
@@ -32,7 +32,7 @@ struct serve_message {
     char member[48]; /* The parameter that is wrong; empty: none is. */
     char text[252];
 
-    struct idem_error error; /* Or why the store refuses it. */
+    struct idem_error error; /* Or why the library refuses it. */
 };
 
 /* Reads @line into @tree, which is zeroed or was used before, and points to both. False:

@@ -61,7 +61,7 @@ static const struct method methods[] = {
     {NULL, NULL, ANY, 0, ""},
 };
 
-/* Its parameters as sets, which are made of the texts once. */
+/* The parameters of @method as sets, which are made from its text at the first call. */
 static const struct serve_names *names_of(const struct method *method)
 {
     static struct serve_names names[sizeof(methods) / sizeof(methods[0])];
@@ -94,8 +94,9 @@ static const struct method *find(const struct serve *serve,
     return method;
 }
 
-/* A client that cannot be told starts nothing any more; what it says of its work is
- * taken to the last line, for the pipe that it reads closes before the other is empty. */
+/* A client that can no longer be told must not get a claim. But what it reports of its
+ * work is taken to the last line: the pipe that it reads may close before the other is
+ * empty. */
 static bool is_too_late(const struct serve_conn *conn,
                         const struct method *method)
 {

@@ -28,7 +28,7 @@ struct value;
 struct row {
     const char *name;
     void (*read)(const struct value *v);
-    size_t at; /* In what all parameters are read to. */
+    size_t at; /* Its offset in struct serve_params. */
     int64_t min;
     int64_t max;
     const char *const *words; /* min is the first. */
@@ -150,7 +150,7 @@ static void read_status(const struct value *v)
     REFUSE("\"completed\", or another status");
 }
 
-/* A number in a text: those of JavaScript end at 2^53. */
+/* A number in a text: numbers in JavaScript are exact only up to 2^53. */
 static void read_fence(const struct value *v)
 {
     if (!idem__digits(v->text, INT64_MAX, TO(uint64_t)) || *TO(uint64_t) == 0) {
@@ -184,8 +184,8 @@ static void read_json(const struct value *v)
 
 /* ---- The operation ------------------------------------------------------- */
 
-/* One key of all in @list, as idem_key_of() makes it of ".[0], .[1]", so that a list of
- * another length is another key. */
+/* Makes one key of all values in @list, as idem_key_of() does for ".[0], .[1]", so that a
+ * list of another length is another key. */
 static void join(struct serve_params *p, const struct idem__tree_node *list)
 {
     struct idem_selector *selector = NULL;
@@ -241,7 +241,7 @@ static void read_fingerprint(const struct value *v)
     error.code = idem__canonical(v->m->tree, v->number, IDEM_FLAVOUR_NONE,
                                  &text, &error);
     if (error.code == 0) {
-        parts[0] = idem_str("json"); /* As a body of HTTP that is JSON. */
+        parts[0] = idem_str("json"); /* As for the body of a request. */
         parts[1] = idem__buffer_slice(&text);
         error.code = idem_fingerprint(parts, 2, none, p->fingerprint);
     }
@@ -389,7 +389,8 @@ static void read_body(const struct value *v)
     p->body = decode(v);
 }
 
-/* Checked with the request: where it is used, the work is done. */
+/* Checks the names with the request: once they are used the work is done, and an error
+ * would come too late. */
 static void read_replay_headers(const struct value *v)
 {
     struct idem_error error;
@@ -416,7 +417,7 @@ static void read_outcomes(const struct value *v)
 
 /* ---- All of them --------------------------------------------------------- */
 
-/* In the order of their names, as those above. */
+/* In the order of their names for bsearch(), as result_rows. */
 static const struct row rows[] = {
     ROW("again", read_bool, AT(claim.again)),
     ROW("at_ms", read_number, AT(limit.at_ms), 1, MS_MAX),
@@ -495,7 +496,7 @@ static int compare(const void *wanted, const void *row)
     return order != 0 ? order : (name->len > len) - (name->len < len);
 }
 
-/* A member that is null is as one that is not there, but where null means more. */
+/* A member that is null counts as missing, unless null is a value of its own. */
 static bool is_there(const struct row *row, const struct idem__tree_node *node)
 {
     return node->kind != IDEM__TREE_NULL || row->read == read_time ||

@@ -1,7 +1,8 @@
 /* params.h: the parameters of all methods.
  *
- * One table says for each name what it takes and where it is put. A method takes those
- * that it names; any other is refused, since it was meant to change something.
+ * One table has for each name the values that it takes, and where they go. A method takes
+ * the parameters that it names; any other is refused, since it was meant to change
+ * something.
  */
 #ifndef IDEM_CLI_SERVE_PARAMS_H
 #define IDEM_CLI_SERVE_PARAMS_H
@@ -18,7 +19,7 @@ enum {
     SERVE_LIST_MAX = 1024, /* Bytes of a table of outcomes, or of names. */
 };
 
-/* What was not given is empty, or as it is usual. */
+/* A parameter that was not given is empty, or has its usual value. */
 struct serve_params {
     struct serve_message *m;
     struct serve_claim claim;
@@ -37,8 +38,8 @@ struct serve_params {
     int64_t protocol;
     int64_t pid;
     int64_t attempt;             /* 0: a token is given. */
-    struct idem_attempt *named;  /* Which is that of one of the two. */
-    struct serve_attempt *known; /* Ours, where it is one of this connection. */
+    struct idem_attempt *named;  /* The attempt of the number or the token. */
+    struct serve_attempt *known; /* The same, if this connection began it. */
     int64_t wait_ms;
     uint64_t fence;
     int status; /* An enum idem_status; 0: not given. */
@@ -69,7 +70,7 @@ struct serve_names {
     uint64_t required;
 };
 
-/* Those of "a *b"; "*": it is required. */
+/* Reads "a *b", where "*" marks a parameter that is required. */
 void serve_names_read(const char *names, struct serve_names *ret_names);
 
 /* Reads the parameters of @m, which may have @names, or refuses it. The caller calls

@@ -12,7 +12,7 @@
 
 enum {
     NODES_MAX = 1 << 20,     /* Values of a result that is sent as JSON. */
-    OTHER_MEMBERS = 1 << 20, /* Of an answer, beside its result. */
+    OTHER_MEMBERS = 1 << 20, /* Bytes of an answer beside its result. */
 };
 
 /* ---- The line ------------------------------------------------------------ */
@@ -37,8 +37,8 @@ static struct cli_json *begin_answer(struct serve *serve, struct idem_slice id)
     return line;
 }
 
-/* A connection whose answer cannot be made is closed: its client must not wait for
- * ever. False: the line is too long. */
+/* If memory runs out for an answer, the connection is closed, so that its client
+ * does not wait for ever. False: the line is too long. */
 static bool put(struct serve_conn *conn, struct cli_json *line)
 {
     struct idem__buffer *out = &conn->unsent;
@@ -174,7 +174,8 @@ static bool is_json(struct serve *serve, const struct idem_result *result)
            idem__tree_read(tree, result->bytes, NULL) == 0 && !tree->halves;
 }
 
-/* As it was written, but on one line: between values a blank does as well. */
+/* Adds the value as it was written, but on one line: a newline can only be between
+ * values, where a blank does as well. */
 static void add_json(struct cli_json *json, struct idem_slice value)
 {
     struct idem__buffer *text = &json->text;
@@ -188,7 +189,8 @@ static void add_json(struct cli_json *json, struct idem_slice value)
     }
 }
 
-/* JSON has some bytes of a text in two, and others in six. */
+/* JSON needs two bytes for some bytes of a text, and six for others, so a text may become
+ * too long. */
 static void add_bytes(struct cli_json *json, struct serve *serve,
                       const struct idem_result *result)
 {

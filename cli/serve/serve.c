@@ -23,9 +23,10 @@ static struct {
     const char *store;
 } args;
 
-/* Ctrl-C reaches the whole group of the terminal: ended by it, we could not record what
- * our client still has to say. It ends us by closing our input. A group of our own could
- * not read from a terminal: it would be stopped. */
+/* Ctrl-C reaches every process in the foreground group of the terminal. If it ended
+ * this one, nobody could record what the client still has to report; the client ends it
+ * by closing its input. A process that reads from the terminal stays in that group: in
+ * a group of its own it would be stopped. */
 static void stay(void)
 {
     if (isatty(STDIN_FILENO) == 0) {
@@ -37,8 +38,8 @@ static void stay(void)
     (void)signal(SIGTTOU, SIG_IGN);
 }
 
-/* Standard output is the protocol's: a sentence that somebody prints there would be a
- * line of it. */
+/* Standard output belongs to the protocol: a client would take a message that any code
+ * prints there for a line of it. So such messages go to standard error. */
 static int take_stdio(int *ret_in, int *ret_out)
 {
     *ret_in = io_copy(STDIN_FILENO);

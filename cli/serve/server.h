@@ -1,12 +1,13 @@
-/* server.h: what serves: connections, calls, and attempts.
+/* server.h: the state of the server: connections, calls, and attempts.
  *
  *     line -> message -> call -> op -> queue -> answer     calls.h
  *                          '-> parked, submitted again ----'
  *
- * One thread. A turn of its loop (loop.c) reads what came, hands all ops over, reaps
- * the answers and writes them: what came together shares a flush to the disk, whoever
- * sent it. Nothing here waits for one client while another has something to do; the
- * verbs of operators and lists do wait for the store.
+ * The server has one thread. A turn of its loop (loop.c) reads the requests, hands all
+ * ops over, and writes the answers. Requests that came together share a flush to the
+ * disk, whichever client sent them. The server never waits for one client while another
+ * has something to do. It does wait for the store in the verbs of operators, in lists
+ * and counters, and in a begin of whose key an outcome waits in the journal.
  *
  * All times are of the boot clock, io_now_ms(), which nobody sets and which goes on
  * while the machine, or this process, is frozen.
@@ -27,11 +28,11 @@
 
 enum {
     SERVE_IN_FLIGHT_MAX = 4096, /* On a connection; then it is not read. */
-    SERVE_WAITING_MAX = SERVE_IN_FLIGHT_MAX / 2, /* Else no end is read. */
-    SERVE_UNSENT_MAX = 1 << 20,  /* Nor while it has so much to read itself. */
+    SERVE_WAITING_MAX = SERVE_IN_FLIGHT_MAX / 2, /* More would keep ends out. */
+    SERVE_UNSENT_MAX = 1 << 20,  /* Bytes; above that it is not read either. */
     SERVE_RESULT_MAX = 16 << 20, /* Bytes of a result that fit into a line. */
-    SERVE_MAX_TIME_MS = 15 * 60000, /* Of renewals, unless begin says so. */
-    SERVE_SETTLE_MS = 10000,        /* For an answer that is not known. */
+    SERVE_MAX_TIME_MS = 15 * 60000, /* Of renewals, unless begin has another. */
+    SERVE_SETTLE_MS = 10000,        /* To learn whether an op was applied. */
     SERVE_BUCKETS = 1024,
     SERVE_PROTOCOL = 1,
 };
@@ -57,8 +58,8 @@ struct serve {
         struct serve_attempt *last;
     } attempts; /* All of them. */
     struct serve_attempt *numbered[SERVE_BUCKETS];
-    uint64_t number;   /* The last one that was given. */
-    int64_t accept_ms; /* Until then nobody is let in. */
+    uint64_t number;   /* Of the last attempt. */
+    int64_t accept_ms; /* No connection is accepted before. */
     int64_t due_ms;    /* Nothing of attempts or parked calls is due before. */
     struct cli_journal_view journal;
     struct idem__tree tree;  /* Of the message that is read. */
@@ -108,7 +109,7 @@ static inline bool serve_conn_hears(const struct serve_conn *conn)
     return conn->out >= 0 && !conn->dead && !conn->broken;
 }
 
-/* A begin says this of its client, beside the request. */
+/* The parameters of a begin that are about its client, beside the request. */
 struct serve_claim {
     uint8_t nonce[16];
     int on_death; /* 1: "now" */
@@ -117,7 +118,8 @@ struct serve_claim {
     int64_t max_time_ms;
 };
 
-/* A request that was not answered yet, or an op of our own (id_len is 0). */
+/* A request that has not been answered yet, or an op that no client asked for (id_len is
+ * 0). */
 struct serve_call {
     struct serve_call *next;
     struct serve_call *prev;
@@ -132,10 +134,10 @@ struct serve_call {
         struct serve_call *call); /* The same without an error: serve_ask(). */
     uint64_t attempt;  /* The one that it is about; 0: none, or a token. */
     int64_t asked_ms;  /* When the op was submitted. */
-    int64_t due_ms;    /* PARKED: when it is submitted again. */
-    int64_t settle_ms; /* Until then it is asked again whether it was done. */
+    int64_t due_ms;    /* When a parked op is submitted again. */
+    int64_t settle_ms; /* Until then an op of unknown outcome is repeated. */
     int64_t pause_ms;
-    struct idem_attempt *found; /* That of a token, or its own claim. */
+    struct idem_attempt *found; /* That of a token, or the call's claim. */
     bool parked;
     bool unknown; /* A copy of the op may have been applied. */
     bool cancelled;
@@ -151,7 +153,7 @@ struct serve_call {
     } begin;
 };
 
-/* An attempt that a client was told is its own. */
+/* An attempt of a client. */
 struct serve_attempt {
     struct serve_attempt *next;
     struct serve_attempt *prev;
@@ -164,13 +166,13 @@ struct serve_attempt {
     size_t id_len;
     bool now;         /* on_death: the work dies with the process. */
     bool lost;        /* And the client was told. */
-    bool renewing;    /* A renewal of ours is in flight. */
+    bool renewing;    /* A renewal by the server is in flight. */
     unsigned endings; /* Ops in flight that end it. */
     int64_t lease_ms;
     int64_t lease_end_ms; /* As the owner counts it, margin and all. */
     int64_t renew_until_ms;
     int64_t due_ms;
-    uint64_t told_at; /* conn->sent, once its answer has left whole. */
+    uint64_t told_at; /* conn->sent, once its whole answer has been sent. */
 };
 
 #endif
