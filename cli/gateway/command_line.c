@@ -26,7 +26,7 @@ static int refuse(const struct cli_command *command, const char *option,
                      cli_escape(idem_str(given), shown, sizeof(shown)), why);
 }
 
-/* POST,PATCH and so on. */
+/* Checks a list such as "POST,PATCH". */
 static const char *check_methods(const char *text)
 {
     static const char *const known[] = {"POST", "PATCH", "PUT", "DELETE"};

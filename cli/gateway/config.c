@@ -1,4 +1,4 @@
-/* The configuration that nginx is given. */
+/* Writes the configuration of nginx. */
 #include "gateway/config.h"
 
 #include "process/host.h"
@@ -10,8 +10,9 @@
 #include <stddef.h>
 #include <unistd.h>
 
-/* nginx hands its workers only those variables of the environment that are named.
- * The stores and their libraries read these, and all of AWS and PostgreSQL. */
+/* nginx passes to its workers only those variables of the environment that its
+ * configuration names. The stores and their libraries read these, and all variables of
+ * AWS and PostgreSQL. */
 static const char *const variables[] = {"HOME", "HTTPS_PROXY",
                                         "IDEM_JOURNAL_DIR", "NO_PROXY",
                                         "XDG_STATE_HOME"};
@@ -149,7 +150,7 @@ static void print_main(FILE *f, const struct gateway_config *config)
     }
     (void)fprintf(f, "worker_processes %llu;\n",
                   (unsigned long long)config->workers);
-    /* Work that is under way when the gateway is told to stop may end. */
+    /* Requests in flight when the gateway is told to stop may end. */
     print_time(f, "worker_shutdown_timeout", config->timeout_ms);
     print_text(f, "more");
     if (strncmp(config->store, "sqlite:", 7) != 0) {
@@ -158,7 +159,7 @@ static void print_main(FILE *f, const struct gateway_config *config)
     print_text(f, "events");
 }
 
-/* An ordinary user can write neither to the system's log nor to its folders. */
+/* An ordinary user can write neither to the system's log nor to nginx's usual folders. */
 static void print_files(FILE *f, const struct gateway_config *config)
 {
     if (config->access_log == NULL) {
@@ -271,8 +272,8 @@ static void print_idempotency(FILE *f, const struct gateway_config *config)
     }
 }
 
-/* Browsers show a script no answer without these headers. The service adds them to
- * its answers; to a replay and to an answer of our own we do. */
+/* Without these headers a browser shows a script no response. The service adds them to
+ * its responses; the gateway adds them to replays and to responses of its own. */
 static void print_cors(FILE *f, const struct gateway_config *config)
 {
     const char *origins = config->cors_origin;
@@ -296,8 +297,9 @@ static void print_cors(FILE *f, const struct gateway_config *config)
                       {"more", more != NULL ? more : ""}));
 }
 
-/* Of a request that was sent and has no whole answer, nginx's own error says what the
- * module says of one that was cut: what became of it may be asked for. */
+/* If a request was sent and got no whole response, nginx answers with an error of its
+ * own. This gives it the body that the module sends for a response that was cut: the
+ * client may ask what became of the request. */
 static void print_broken_off(FILE *f, const char *title, int status)
 {
     char body[IDEM_HTTP_PROBLEM_MAX];
@@ -312,15 +314,14 @@ static void print_broken_off(FILE *f, const char *title, int status)
                VALUES({"status", number}, {"title", title}, {"body", body}));
 }
 
-/* A connection that the service is about to close may take a request with it,
- * of which nobody knows then whether it was done: so an idle one is not kept for
- * long. */
+/* If the service closes an idle connection just when a request is sent over it, nobody
+ * knows whether the work was done. So nginx does not keep idle connections for long. */
 static void print_upstream(FILE *f, const struct gateway_config *config)
 {
     print_part(f, "upstream", VALUES({"server", config->upstream.server}));
 }
 
-/* To @uri of the service, or where the client sent it (""). */
+/* Passes the request to @uri of the service; "": to the target that the client sent. */
 static void print_proxy(FILE *f, const struct gateway_config *config,
                         const char *uri)
 {
@@ -349,9 +350,9 @@ static void print_location(FILE *f, const struct gateway_config *config,
     (void)fputs("        }\n", f);
 }
 
-/* The service is asked about each request that may have a key before that is looked
- * at: with the headers of the client, and without its body. Others pass, so that a
- * browser's preflight, which has no credentials, is answered by the service. */
+/* nginx asks the service about each request that may have a key, before it looks at the
+ * key: with the headers of the client, and without its body. Other requests pass, so
+ * that the service answers a browser's preflight, which has no credentials. */
 static void print_authorize(FILE *f, const struct gateway_config *config)
 {
     const char *methods =
@@ -397,20 +398,21 @@ static void print_server(FILE *f, const struct gateway_config *config)
     (void)fputs("    }\n", f);
 }
 
-/* A table in the layout of another library has none. */
+/* A table in the layout of another library has no scopes. */
 static bool has_scopes(const char *store)
 {
     return strncmp(store, "dynamodb:", 9) != 0 ||
            strstr(store, "layout=") == NULL;
 }
 
-/* A probe is an operation of its own: it is claimed, executed and recorded in the
- * store of the gateway, and ends before the service. Its lease is the shortest that
- * every store takes. Its record is past its retention when the next probe comes, so
- * that one record is written again each time. Two probes at once share an execution,
- * and what a killed gateway left is taken over. Host and port are in the key, because
- * gateways share stores. A client that used this key would make probes fail: it is in
- * a scope of the gateway's, or where there are no scopes it has a secret at its end.
+/* A probe is an operation of its own: the gateway claims, executes and records it in
+ * its store, and does not pass it to the service. Its lease is the shortest that every
+ * store takes. Its record is past its retention when the next probe comes, so that one
+ * record is written again each time. Two probes at once share an execution, and a probe
+ * takes over the attempt that a killed gateway left. Host and port are in the key,
+ * because gateways share stores. A client that used this key would make probes fail, so
+ * the key is in a scope of the gateway, or has a secret at its end if the store has no
+ * scopes.
  *
  *     GET / at the address for probes -> POST with a key to probe.sock
  *         -> claimed -> /end, which answers 204 -> recorded -> 204

@@ -1,4 +1,4 @@
-/* config.h: the configuration that nginx is given. */
+/* config.h: the configuration of nginx. */
 #ifndef IDEM_CLI_GATEWAY_CONFIG_H
 #define IDEM_CLI_GATEWAY_CONFIG_H
 
@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* A service: what nginx is told of it. */
+/* A service, as the configuration names it. */
 struct gateway_upstream {
     bool tls;
     char server[NET_TEXT_MAX];   /* "api:80", "[::1]:80", "unix:/path" */
@@ -20,8 +20,8 @@ struct gateway_upstream {
 const char *gateway_upstream_parse(const char *url,
                                    struct gateway_upstream *ret_upstream);
 
-/* A member that is 0 or NULL is left out, and so as the module or nginx has
- * it. */
+/* A member that is 0 or NULL is left out of the configuration: it has the default of the
+ * module or of nginx. */
 struct gateway_config {
     const char *module;  /* The path of the module. */
     const char *store;   /* Its URL, with an absolute path. */
@@ -64,11 +64,11 @@ extern const char gateway_template[];
  * `nginx -p DIRECTORY -c nginx.conf`, in a directory of its own. */
 void gateway_config_print(FILE *f, const struct gateway_config *config);
 
-/* The next of @text, up to a comma or its end; false at the end. */
+/* Takes the next word of *@text, up to a comma or its end; false at the end. */
 bool gateway_next_word(const char **text, struct idem_slice *ret_word);
 
-/* NULL, or why @name cannot be the name of a header; of one of @names, with commas
- * between them, that cannot be replayed. */
+/* NULL, or why @name cannot be the name of a header; or why one of @names, with commas
+ * between them, cannot be replayed. */
 const char *gateway_header_check(const char *name);
 const char *gateway_replay_headers_check(const char *names);
 

@@ -1,4 +1,4 @@
-/* The checks of what a gateway is asked for, before it becomes words of nginx. */
+/* Checks the options of a gateway before they become words of nginx's configuration. */
 #include "gateway/config.h"
 
 #include <ctype.h>

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Large bodies wait in it, so it is not where memory is used for files. */
+/* Large bodies wait there, so it must not be a file system in memory, as /tmp may be. */
 static const char usual[] = "/var/tmp";
 
 static int write_config(const char *directory,
@@ -73,8 +73,9 @@ static int remove_one(const char *path, const struct stat *st, int type,
     return 0;
 }
 
-/* The process that waits for our end. It has nothing of ours but the pipe: the
- * socket would keep the port, and standard error a pipeline. */
+/* Runs in the process that waits for the end of the gateway. It keeps nothing but the
+ * pipe: with a socket it would keep the port in use, and with standard error a pipeline
+ * open. */
 static void watch(int fd, const char *path)
 {
     int null = open("/dev/null", O_RDWR);

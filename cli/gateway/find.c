@@ -18,7 +18,7 @@ static const char *const folders[] = {"/usr/sbin", "/usr/local/sbin",
 static const char debian_module[] = "/usr/lib/nginx/modules/" MODULE;
 
 /* True for a file that can be used (@mode as of access()). A directory has
- * permission to "execute" too, and a build of ours has one named nginx. */
+ * permission to "execute" too, and the build folder of idem has one named nginx. */
 static bool is_usable(const char *path, int mode)
 {
     struct stat st;
@@ -96,7 +96,7 @@ int gateway_find_nginx(const char *given, char **ret_path)
     return 0;
 }
 
-/* The module of the build that this program is of. */
+/* The module that was built together with this program. */
 static char *beside_us(void)
 {
     char path[PATH_MAX];

@@ -1,4 +1,4 @@
-/* idem gateway: nginx with our module in front of an HTTP service. */
+/* idem gateway: nginx with idem's module in front of an HTTP service. */
 #include "gateway/gateway.h"
 
 #include "options/commands.h"
@@ -12,10 +12,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* ---- What nginx is told ------------------------------------------------ */
+/* ---- The configuration -------------------------------------------------- */
 
-/* @path as it is from any directory; it is freed. 0 or an exit status, after saying
- * why it is not known. */
+/* Frees *@path, which is relative after the prefix @before, and replaces it by an
+ * absolute one. 0 or an exit status, after saying why that failed. */
 static int make_absolute(const char *before, char **path)
 {
     char *here = getcwd(NULL, 0);
@@ -49,8 +49,8 @@ static int store_url(bool make, char **ret_url)
     return status;
 }
 
-/* Where outcomes wait that the store at @url did not take: where every command
- * looks for them. NULL: the module has a place beside a file. */
+/* The directory of outcomes that wait for the store at @url, in which every command looks
+ * for them. NULL: the module keeps them beside the file of the store. */
 static int journal_directory(const char *url, bool make, char **ret_directory)
 {
     struct idem_journal *journal;
@@ -75,7 +75,7 @@ static int journal_directory(const char *url, bool make, char **ret_directory)
     return status;
 }
 
-/* A fact of the configuration that is known only by the one who runs nginx. */
+/* Paths in the configuration that only the process that runs nginx can know. */
 struct places {
     char *url;
     char *journal;
@@ -84,8 +84,7 @@ struct places {
     char *tls_key;
 };
 
-/* *@option, the path that an option gave, becomes one that does not depend on where
- * nginx runs. */
+/* Makes *@option, the path that an option gave, independent of where nginx runs. */
 static int settle_path(const char **option, char **ret_path)
 {
     int status = 0;
@@ -159,7 +158,7 @@ static int try_store(const char *url)
     return status;
 }
 
-/* Prints the configuration, as good as it is known without starting anything. */
+/* Prints the configuration, as far as it is known without starting anything. */
 static int print_config(const struct gateway_addresses *addresses)
 {
     struct net_socket listen;
@@ -196,8 +195,8 @@ done:
 
 /* ---- Running it -------------------------------------------------------- */
 
-/* The sockets that nginx is handed: that of the gateway, and after it that for
- * probes, if there is one. */
+/* The sockets that nginx takes over: that of the gateway, and then that for probes, if
+ * there is one. */
 struct sockets {
     struct net_socket each[2];
     size_t n;
@@ -238,7 +237,7 @@ static bool is_unix(const struct net_socket *socket)
     return socket->at.any.sa_family == AF_UNIX;
 }
 
-/* The address is the one thing that a script may want to know. */
+/* Only the address goes to stdout: a script may want to know it. */
 static void tell(void *ctx)
 {
     const struct sockets *sockets = ctx;
@@ -276,7 +275,7 @@ static int serve_in(const char *directory, const char *nginx,
                                        sockets->n, tell, sockets);
 }
 
-/* Everything that is done as the user who nginx runs as. */
+/* Everything that is done as the user that nginx runs as. */
 static int serve_as_user(const char *nginx, struct sockets *sockets)
 {
     struct gateway_config *config = &gateway_args.config;
@@ -312,8 +311,9 @@ done:
     return status;
 }
 
-/* nginx's own master reads these files as root; ours is the user already. A file that
- * the user can read is left to nginx, which reads it again when it is told to. */
+/* The master of nginx usually reads these files as root, but here it is the user
+ * already. A file that the user can read is left to nginx, which reads it again on a
+ * reload. */
 static void use_copy(const char **path, const char *copy)
 {
     if (copy[0] != '\0' && access(*path, R_OK) != 0) {
@@ -341,6 +341,8 @@ static int serve(const struct gateway_addresses *addresses)
         goto done;
     }
     config->module = module;
+    /* Only root may open a port below 1024, and read some files. So these steps come
+     * before gateway_become(). */
     status = open_sockets(addresses, &sockets);
     if (status != 0) {
         goto done;

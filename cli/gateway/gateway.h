@@ -24,7 +24,7 @@ struct gateway_args {
 
 extern struct gateway_args gateway_args;
 
-/* Their rows, for the table of idem gateway; ends with a name of NULL. */
+/* The options of idem gateway; ends with a name of NULL. */
 extern struct cli_option gateway_option_table[];
 
 /* The addresses to listen on. */
@@ -42,26 +42,26 @@ int gateway_check_args(const struct cli_command *command, int argc, char **argv,
 /* NULL, or why @name is not a user that nginx can be given. */
 const char *gateway_user_check(const char *name);
 
-/* Becomes @name (NULL: --user was not given); only root can become another, and
- * must say whom. 0 or an exit status, after saying why. */
+/* Becomes @name (NULL: --user was not given). Only root can become another user, and
+ * has to name one. 0 or an exit status, after saying why. */
 int gateway_become(const char *name);
 
 #define GATEWAY_FILE_MAX 32 /* "/proc/self/fd/N" */
 
-/* As root, before gateway_become(): reads the certificate or key at @path into memory;
- * @ret_copy is where all processes find it that have our descriptors, or "". 0 or an
- * exit status, after saying why it cannot be read. */
+/* As root, before gateway_become(): reads the certificate or key at @path into memory.
+ * @ret_copy is a path of the copy for every process that inherits its descriptor; "" if
+ * this is not root. 0 or an exit status, after saying why it cannot be read. */
 int gateway_take_file(const char *option, const char *path,
                       char ret_copy[GATEWAY_FILE_MAX]);
 
-/* Whether the user that we are by now may read @path, which another found. 0 or an
- * exit status, after saying who may not. */
+/* Checks that the user that gateway_become() chose may read @path, which root may have
+ * found. 0 or an exit status, after saying who may not. */
 int gateway_check_readable(const char *path);
 
-/* ---- Whether the service's name is known before nginx is started -------- */
+/* ---- The name of the service --------------------------------------------- */
 
-/* nginx resolves the name of @upstream once, when it starts, and does not start
- * where it is unknown. 0, or an exit status, after saying why. */
+/* Checks that the name of @upstream is known: nginx resolves it once, when it starts, and
+ * does not start if it is unknown. 0, or an exit status, after saying why. */
 int gateway_upstream_resolve(const struct gateway_upstream *upstream);
 
 /* ---- The directory that one nginx has for itself ------------------------ */
@@ -71,9 +71,9 @@ int gateway_upstream_resolve(const struct gateway_upstream *upstream);
 int gateway_directory_make(const struct gateway_config *config,
                            char **ret_path);
 
-/* Lets a process of its own remove it when this one and nginx are gone, however
- * they end: both hold the pipe of which this is the end, until it is closed. -1:
- * the process is gone. */
+/* Starts a process that removes the directory once this process and nginx have ended,
+ * however they end. Both keep the returned end of a pipe open until then. -1: the process
+ * could not be started. */
 int gateway_directory_watch(const char *path);
 
 /* Removes it with all that is in it. */
@@ -85,24 +85,24 @@ void gateway_directory_remove(const char *path);
  * *@ret_path. 0 or an exit status, after saying why. */
 int gateway_find_nginx(const char *given, char **ret_path);
 
-/* The same for the module. Where there is none and not @must_be, what Debian's
- * package would install. */
+/* The same for the module. If there is none, and @must_be is false, the path at which
+ * Debian's package would install it. */
 int gateway_find_module(const char *given, bool must_be, char **ret_path);
 
-/* Has @nginx check DIRECTORY/nginx.conf, and report its mistakes itself. 0 or an exit
+/* Makes @nginx check DIRECTORY/nginx.conf, and report mistakes itself. 0 or an exit
  * status. */
 int gateway_check(const char *nginx, const char *directory);
 
-/* The sockets are ours and not nginx's, who takes them over: so that a port that is in
- * use is said at once and in our words, port 0 means any that is free, and a port below
+/* This process opens the sockets, and nginx takes them over. So a port in use is
+ * reported at once and in idem's words, port 0 means any free port, and a port below
  * 1024 needs no nginx that runs as root. */
 
-/* Runs @nginx on DIRECTORY/nginx.conf, listening on @n sockets, until it
- * ends; @started is called when it has begun. The sockets are closed when it is told
- * to end, so that a new connection is refused while others are finished. Signals are passed on: SIGINT and
- * SIGTERM (at a terminal SIGHUP too) let it finish what is under way, the second
- * of them does not; SIGQUIT, SIGHUP and SIGUSR1 mean what they mean to nginx.
- * Returns an exit status. */
+/* Runs @nginx on DIRECTORY/nginx.conf, listening on @n sockets, until it ends, and
+ * calls @started when it listens. Closes the sockets when it tells nginx to end, so
+ * that a new connection is refused while requests in flight finish. Passes signals on:
+ * the first SIGINT or SIGTERM (at a terminal also SIGHUP) lets requests in flight
+ * finish, the second does not; SIGQUIT, SIGHUP and SIGUSR1 mean what they mean to
+ * nginx. Returns an exit status. */
 int gateway_serve(const char *nginx, const char *directory,
                   struct net_socket *sockets, size_t n,
                   void (*started)(void *ctx), void *ctx);

@@ -17,7 +17,7 @@ static const int taken[] = {SIGINT, SIGTERM, SIGQUIT, SIGHUP, SIGUSR1, SIGCHLD};
 struct nginx_run {
     const char *nginx;
     const char *directory;
-    struct net_socket *sockets; /* That are handed over. */
+    struct net_socket *sockets; /* The sockets that nginx takes over. */
     size_t n;
     pid_t pid;
     sigset_t before;  /* Blocked when nginx does not run. */
@@ -25,8 +25,9 @@ struct nginx_run {
     sigset_t early;   /* Blocked for nginx until it looks at signals. */
 };
 
-/* In the child: nginx's master, which ends with us, and in a group of its own, so
- * that Ctrl-C at a terminal is for us to pass on. Returns only if it cannot. */
+/* In the child: becomes nginx's master, which ends with this process. It is in a group of
+ * its own, so that Ctrl-C at a terminal reaches only this process, which passes it on.
+ * Returns only if it fails. */
 static void become(const struct nginx_run *run, const char *const *argv,
                    pid_t parent)
 {
@@ -73,8 +74,8 @@ static int start(struct nginx_run *run, const char *const *argv)
 
 /* A signal that comes between nginx's start and its first sigsuspend() ends it with an
  * error, or sets a flag that it does not look at until the next one comes: its master
- * would stay when we are gone, and keep the port. A signal that is blocked waits for that
- * call, which lets all come; workers begin with none blocked. */
+ * would outlive this process, and keep the port. A signal that is blocked waits for
+ * that call, which unblocks all; workers begin with none blocked. */
 static void take_signals(struct nginx_run *run)
 {
     size_t i;
@@ -92,7 +93,7 @@ static void take_signals(struct nginx_run *run)
     (void)sigdelset(&run->early, SIGCHLD);
 }
 
-/* nginx writes its process number when it listens. */
+/* nginx writes its pid file once it listens. */
 static bool has_begun(const struct nginx_run *run)
 {
     char path[4096];
@@ -101,8 +102,8 @@ static bool has_begun(const struct nginx_run *run)
     return n < (int)sizeof(path) && access(path, F_OK) == 0;
 }
 
-/* Passes @signo on; @asked counts how often we were told to stop. A terminal that
- * is closed tells us so, too. */
+/* Passes @signo on. @asked counts the signals that ask this process to stop; the SIGHUP
+ * of a terminal that closes is one of them. */
 static void pass_on(const struct nginx_run *run, int signo, int *asked)
 {
     size_t i;
@@ -113,14 +114,15 @@ static void pass_on(const struct nginx_run *run, int signo, int *asked)
         signo = *asked == 1 ? SIGQUIT : SIGTERM;
     }
     (void)kill(run->pid, signo);
-    /* nginx closes its own; a connection that only we could accept would hang. */
+    /* nginx closes its copies. A connection to a socket that only this process holds
+     * would hang, because nobody accepts it. */
     for (i = 0; i < run->n && (signo == SIGQUIT || signo == SIGTERM); i++) {
         net_close(&run->sockets[i]);
     }
 }
 
 /* True when nginx has ended: *@ret_how as of waitpid(). The first process of a
- * container is also given the orphans of others, such as probes. */
+ * container also has to reap orphans of others, such as probes. */
 static bool has_ended(const struct nginx_run *run, int *ret_how)
 {
     pid_t pid;
@@ -135,7 +137,7 @@ static int exit_status(const struct nginx_run *run, int how)
 {
     if (WIFSIGNALED(how)) {
         cli_say("nginx was killed by signal %d", WTERMSIG(how));
-        /* Its workers finish what they are at. */
+        /* The workers outlive the master: let them finish their requests. */
         (void)kill(-run->pid, SIGQUIT);
         return CLI_INTERNAL;
     }

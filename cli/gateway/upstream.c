@@ -1,5 +1,5 @@
-/* Where the service is reached, from text, and whether its name is known: nginx would say
- * so in words about a file in a directory that is gone by then. */
+/* Parses the address of the service, and checks that its name is known: the message of
+ * nginx would name a file in a directory that is gone by then. */
 #include "gateway/gateway.h"
 
 #include "text/error.h"

@@ -1,4 +1,4 @@
-/* Records: one is shown, found, decided about, or let be run again. */
+/* Shows, finds, resolves and reopens a record. */
 #include "decide/decided.h"
 #include "process/host.h"
 #include "record/record.h"
@@ -102,8 +102,8 @@ enum MHD_Result ui_record(const struct ui_request *request)
 
 /* ---- The search ---- */
 
-/* The bytes that a person typed, who may have pasted the escaped form. False: they
- * are too many, or what follows a backslash is not a byte. */
+/* The bytes that a person typed, who may have pasted the escaped form. False: there are
+ * too many, or what follows a backslash is not a byte. */
 static bool read_typed(const struct ui_field *field, uint8_t *buf, size_t max,
                        size_t *ret_len)
 {
@@ -145,7 +145,7 @@ enum MHD_Result ui_search(const struct ui_request *request)
         idem_answer_destroy(found);
         return result;
     }
-    if (ui_is_outage(error.code)) { /* To ask again would take as long again. */
+    if (ui_is_outage(error.code)) { /* A list would take as long again. */
         return ui_fail(request, &error);
     }
     search.scope = scope_of(&id);
@@ -225,8 +225,8 @@ static int decide(const struct ui_request *request, const struct wanted *wanted,
     return error->code;
 }
 
-/* Reads the record again, which the decision is about only if its fence is the same.
- * An outcome that waits in the journal of this host goes before any decision. */
+/* Reads the record again, and decides only if it still has the fence that the person
+ * saw. An outcome of the key that waits in the journal of this host is recorded first. */
 static int look_and_decide(const struct ui_request *request,
                            const struct wanted *wanted,
                            struct idem_error *error)
@@ -267,7 +267,6 @@ static enum MHD_Result refused(const struct ui_request *request,
     return show(request, &wanted->id, said, /* bad= */ true);
 }
 
-/* False after an answer that says what is wrong with the form, in *@ret_result. */
 /* The field of the form that is missing or too long, as a sentence; NULL: none. */
 static const char *bad_field(const struct ui_form *form,
                              const struct wanted *wanted, bool known)
@@ -288,6 +287,7 @@ static const char *bad_field(const struct ui_form *form,
     return known ? NULL : "The form names no attempt: open the record again.";
 }
 
+/* False: the form is wrong, and *@ret_result is the answer that says so. */
 static bool read_wanted(const struct ui_request *request, bool reopens,
                         struct wanted *wanted, enum MHD_Result *ret_result)
 {

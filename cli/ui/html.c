@@ -1,10 +1,10 @@
-/* Pages, in which nothing is markup but what this program wrote. */
+/* Pages, in which only text that this program wrote is markup. */
 #include "text/text.h"
 #include "ui/page.h"
 
 #include <stdarg.h>
 
-/* One character of text, which is UTF-8 or escaped already. */
+/* Prints @text, which is UTF-8 or was escaped already, with no character left as markup. */
 static void put_markup(FILE *f, const char *text, size_t len)
 {
     size_t i;
@@ -83,7 +83,7 @@ static bool is_moment(int64_t ms)
     return ms != 0 && ms != IDEM_NEVER;
 }
 
-/* <time>, with @distance as its text. */
+/* <time>, with the distance to @now_ms as its text. */
 static void put_time(FILE *f, int64_t ms, int64_t now_ms, bool title)
 {
     int64_t away_ms = ms - now_ms;
@@ -191,7 +191,7 @@ static const char *status_class(enum idem_status status)
         return "bad";
     case IDEM_STATUS_FAILED:
         return "warn";
-    case IDEM_STATUS_COMPLETED: /* Perhaps badly: the exit status says it. */
+    case IDEM_STATUS_COMPLETED: /* A failure shows in its exit status. */
     case IDEM_STATUS_RELEASED:
         return "";
     case IDEM_STATUS_IN_PROGRESS:

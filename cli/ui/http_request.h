@@ -36,7 +36,7 @@ const struct ui_mhd *ui_mhd(void);
 
 #define UI_TEXT_MAX 4096
 
-/* A value that a person typed, or that one of our links has. */
+/* A value that a person typed, or that a link of idem ui has. */
 struct ui_field {
     char text[UI_TEXT_MAX + 1]; /* With a NUL after len. */
     size_t len;
@@ -46,20 +46,20 @@ struct ui_field {
 struct ui_form {
     struct ui_field decision; /* "complete", "fail", "release". */
     struct ui_field result;
-    struct ui_field http; /* Its status, where it is an answer of HTTP. */
+    struct ui_field http; /* Its status, if it is an HTTP response. */
     struct ui_field type; /* Its content type. */
     struct ui_field reason;
     struct ui_field force; /* "yes": although the lease of its owner runs. */
     struct ui_field fence;
-    struct ui_field token; /* Of who logs in. */
+    struct ui_field token; /* Of the person who logs in. */
     struct ui_field scope; /* In hex, of links; as typed, of a search. */
     struct ui_field key;
 };
 
-/* The field that a form calls @name; NULL: none of ours. */
+/* The field of @form that is called @name; NULL: there is none. */
 struct ui_field *ui_form_field(struct ui_form *form, const char *name);
 
-/* Adds to it what came. */
+/* Adds the bytes that came to @field. */
 void ui_field_add(struct ui_field *field, const char *bytes, size_t len);
 
 /* Reads @field, which is hex, into @buf of @max bytes. */
@@ -81,8 +81,8 @@ struct ui_server {
 struct ui_request {
     struct ui_server *server;
     struct MHD_Connection *connection;
-    /* Of a form, once its head was found to be ours: what reads the body, and what
-     * then answers. */
+    /* Set for a form once its headers were accepted: the reader of its body, and the
+     * function that then answers. */
     struct MHD_PostProcessor *post;
     enum MHD_Result (*answer)(const struct ui_request *request);
     size_t body_len;
@@ -127,11 +127,11 @@ enum MHD_Result ui_style(const struct ui_request *request);
 enum MHD_Result ui_say(const struct ui_request *request, unsigned status,
                        const char *title, const char *text);
 
-/* The store's answer. */
+/* Answers with the error of the store. */
 enum MHD_Result ui_fail(const struct ui_request *request,
                         const struct idem_error *error);
 
-/* True of an error that the record is not to blame for: the store does not answer. */
+/* True for an error that is not about a record: the store does not answer. */
 bool ui_is_outage(int code);
 
 /* The page of an outage; @decided: a decision was on its way. @back is where to try
@@ -142,10 +142,10 @@ enum MHD_Result ui_outage(const struct ui_request *request,
 
 /* ---- respond.c: who asks ---- */
 
-/* By the address that was printed. */
+/* True if the request was sent to the address that idem ui printed. */
 bool ui_came_to_us(const struct ui_request *request);
 
-/* From a page of ours, as far as the browser says. */
+/* True if the request comes from a page of idem ui, as far as the browser says. */
 bool ui_came_from_us(const struct ui_request *request);
 
 /* The path after the secret of the session, such as "/record"; NULL: @path does not
@@ -154,7 +154,7 @@ const char *ui_path_inside(const struct ui_request *request, const char *path);
 enum MHD_Result ui_ask_who(const struct ui_request *request, bool wrong);
 enum MHD_Result ui_log_in(const struct ui_request *request);
 
-/* ---- lists.c, action.c: for the person who is inside ---- */
+/* ---- lists.c, action.c: for a person who has logged in ---- */
 
 enum MHD_Result ui_list(const struct ui_request *request);
 
@@ -163,7 +163,7 @@ enum MHD_Result ui_list_found(const struct ui_request *request,
                               const struct page_search *search);
 enum MHD_Result ui_record(const struct ui_request *request);
 
-/* The record of this very scope and key, or else what is open and like it. */
+/* The record of exactly this scope and key, or else the open records that match. */
 enum MHD_Result ui_search(const struct ui_request *request);
 
 /* ---- lists.c: for a program that sends the token ---- */

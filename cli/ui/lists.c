@@ -73,7 +73,7 @@ enum MHD_Result ui_list_found(const struct ui_request *request,
 
 /* ---- Metrics ---- */
 
-/* A store that is away is told, too. */
+/* If the store is unavailable, the metrics say so. */
 static void look(const struct ui_options *options, struct idem_metrics *metrics)
 {
     struct cli_jobs jobs = *options->jobs; /* Of this request. */

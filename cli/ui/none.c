@@ -1,4 +1,4 @@
-/* Where libmicrohttpd was not there when this was built. */
+/* Takes the place of the server in a build without libmicrohttpd. */
 #include "text/error.h"
 #include "text/exit_status.h"
 #include "ui/ui.h"

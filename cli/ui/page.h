@@ -1,5 +1,5 @@
-/* page.h: the pages that a person sees; nothing in them is markup but what this program
- * wrote. */
+/* page.h: the pages that a person sees; only text that this program wrote is markup in
+ * them. */
 #ifndef IDEM_CLI_UI_PAGE_H
 #define IDEM_CLI_UI_PAGE_H
 
@@ -10,7 +10,7 @@
 
 /* Prints markup, in which values are escaped by what they are:
  *
- *     %s   const char *         markup of ours, as it is
+ *     %s   const char *         markup of this program, as it is
  *     %u   uint64_t
  *     %t   struct idem_slice    text, between tags and in quoted attributes: markup
  *                               becomes entities, UTF-8 stays, and what cannot be
@@ -40,8 +40,8 @@ void html_status(FILE *f, const struct idem_record *record, bool overdue);
  * page does not know the secret that is in its path. */
 void html_record_link(FILE *f, const struct idem_record *record);
 
-/* The store and the host, which a person who is inside is shown on each list and
- * record: several may be open. */
+/* Sets the store and the host, which each list and record shows to a person who has
+ * logged in: pages of several may be open. */
 void html_set_place(const char *place);
 
 /* The head of a page with its title, up to the start of the heading, and its end.
@@ -70,8 +70,8 @@ enum page_show {
 
 extern const char *const page_shows[]; /* "overdue" ... "outcomes", NULL. */
 
-/* Above the table: what was searched for, as it was typed, and what that means. Both
- * slices of each may be empty. */
+/* What a person searches for: as it was typed, to be shown again, and its meaning. Each
+ * may be empty. */
 struct page_search {
     struct idem_slice typed_scope;
     struct idem_slice typed_key;
@@ -97,9 +97,9 @@ struct page_form {
     int64_t now_ms;
     const char *who;      /* The person who decides. */
     const char *said;     /* The result of a decision; NULL: none was made. */
-    bool audited;         /* The result of a record that is reopened is kept. */
-    bool bad;             /* Nothing came of it, and ... */
-    const char *decision; /* ... this was sent: it is not to be typed again. */
+    bool audited;         /* The audit log keeps a record that is reopened. */
+    bool bad;             /* The decision was refused, and ... */
+    const char *decision; /* ... the form shows again what was sent. */
     struct idem_slice result;
     struct idem_slice http;
     struct idem_slice type;
@@ -123,7 +123,7 @@ void page_text(FILE *f, const char *title, const char *text);
 void page_outage(FILE *f, const char *reason, bool decided, bool in_doubt,
                  const char *back);
 
-/* Where the token is asked for. */
+/* The page that asks for the token. */
 void page_login(FILE *f, bool wrong);
 
 #endif

@@ -1,4 +1,5 @@
-/* Pages without a record: a sentence, an outage, and the way in. */
+/* Pages without a record: a sentence, an outage, and the login; and the forms of a
+ * record. */
 #include "record/record.h"
 #include "record/verdict.h"
 #include "text/text.h"
@@ -67,7 +68,7 @@ void page_login(FILE *f, bool wrong)
 
 /* ---- Forms of a record ---- */
 
-/* As idem_resolve() takes it; by force also while a lease runs. */
+/* True for a record that idem_resolve() takes; with force also while a lease runs. */
 static bool may_decide(const struct idem_record *r)
 {
     return r->status == IDEM_STATUS_FAILED ||
@@ -75,13 +76,13 @@ static bool may_decide(const struct idem_record *r)
            r->status == IDEM_STATUS_IN_PROGRESS || cli_is_decided(r);
 }
 
-/* As idem_reopen() takes it. */
+/* True for a record that idem_reopen() takes. */
 static bool may_reopen(const struct idem_record *r)
 {
     return !cli_is_reopened(r) && r->status != IDEM_STATUS_RELEASED && !r->live;
 }
 
-/* Which attempt it is about. */
+/* The form names the attempt that it is about. */
 static void begin_form(FILE *f, const char *action, const struct idem_record *r)
 {
     html_print(f,
@@ -127,7 +128,7 @@ static void reason_field(FILE *f, const struct page_form *form, const char *id,
                id, label, id, id, typed, id, idem_str(form->who));
 }
 
-/* A person who ticks this has read what is overridden. */
+/* A person who ticks this has read whose lease it overrides. */
 static void force_field(FILE *f, const struct idem_record *r, int64_t now_ms)
 {
     char words[CLI_WORDS_MAX];

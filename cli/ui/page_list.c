@@ -1,11 +1,11 @@
-/* The lists: what is open, and what was completed with a failure. */
+/* The lists of open records, and of those completed with a failure. */
 #include "record/open_records.h"
 #include "record/record.h"
 #include "text/text.h"
 #include "ui/page.h"
 
 enum {
-    ROWS_MAX = 500, /* Of a page: more is not read by anybody. */
+    ROWS_MAX = 500, /* Of a page: nobody reads more. */
     ERROR_SHOWN = 200
 };
 
@@ -166,7 +166,7 @@ static void key_cell(FILE *f, const struct cli_open *open)
     html_record_link(f, r);
     if (text.len > 0) {
         (void)cli_escape(text, shown, sizeof(shown));
-        /* It is escaped already. */
+        /* The text is escaped already. */
         html_print(f, "<span class=\"why\">%v</span>", idem_str(shown));
     }
     html_print(f, "</th>");

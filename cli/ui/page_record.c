@@ -1,4 +1,4 @@
-/* One record: what is known of it, and its history. */
+/* The page of one record: the facts, and its history. */
 #include "record/record.h"
 #include "text/text.h"
 #include "ui/page.h"
@@ -115,7 +115,8 @@ struct timeline {
     size_t len;
 };
 
-/* In the order of time; of the same moment, in the order they are told. */
+/* Adds an event in the order of time. Events of the same moment stay in the order of the
+ * calls. */
 static void tell(struct timeline *timeline, int64_t ms, const char *paint,
                  const char *what, struct idem_slice who)
 {
@@ -132,7 +133,7 @@ static void tell(struct timeline *timeline, int64_t ms, const char *paint,
     timeline->len++;
 }
 
-/* A person who gives an attempt back decides, and that is told already. */
+/* True if a person's decision ended an attempt at @ms: the decision is an event already. */
 static bool was_decided(const struct idem_record *r, int64_t ms)
 {
     size_t i;
@@ -167,7 +168,7 @@ static void tell_reopened(struct timeline *timeline,
 {
     static const struct idem_slice nobody;
 
-    if (p->started_ms != r->started_ms) { /* Else it is told as the last one. */
+    if (p->started_ms != r->started_ms) { /* Else tell_present() adds it. */
         tell(timeline, p->started_ms, "", "Started", nobody);
     }
     tell_replaced(timeline, p);
@@ -212,7 +213,7 @@ static void tell_end(struct timeline *timeline, const struct idem_record *r)
          idem_str(idem_status_name(r->status)));
 }
 
-/* A person who reopened the record is in the history already. */
+/* If a person reopened the record, the history has that already. */
 static void tell_retry(struct timeline *timeline, const struct idem_record *r)
 {
     static const struct idem_slice nobody;

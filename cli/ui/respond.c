@@ -1,5 +1,4 @@
-/* Who asks, what the form has, and answers with the headers that keep a browser from
- * harm. */
+/* Checks who sends a request, and answers with the headers that keep a browser from harm. */
 #include "ui/page.h"
 #include "ui/http_request.h"
 
@@ -34,8 +33,8 @@ static const char *const headers[][2] = {
      "frame-ancestors 'none'; base-uri 'none'"},
     {"X-Content-Type-Options", "nosniff"},
     {"X-Frame-Options", "DENY"},
-    /* Addresses have the secret of the session. Not to send them at all would make
-     * the Origin of our own forms null. */
+    /* Addresses have the secret of the session, so other origins must not get them.
+     * "no-referrer" would make the Origin of the forms of idem ui null. */
     {"Referrer-Policy", "same-origin"},
     {"Cross-Origin-Opener-Policy", "same-origin"},
     {"Cross-Origin-Resource-Policy", "same-origin"},

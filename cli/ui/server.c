@@ -1,4 +1,4 @@
-/* The server: a request from its head to its answer. */
+/* The server: takes a request from its head to its answer. */
 #include "net/net.h"
 #include "text/error.h"
 #include "text/exit_status.h"
@@ -82,9 +82,9 @@ static const struct route *find_route(bool post, const char *path,
     return NULL;
 }
 
-/* Lets the body of a form come, which @route answers. Only the one encoding that our
- * forms have is given to libmicrohttpd: its reader of multipart bodies names parts
- * that have no name NULL. */
+/* Lets the body of a form come, which @route answers. libmicrohttpd reads only the
+ * encoding of the forms of idem ui: its reader of multipart bodies would pass NULL as
+ * the name of a part that has none. */
 static enum MHD_Result await_form(struct ui_request *request,
                                   const struct route *route)
 {
@@ -231,8 +231,7 @@ static bool answer_on(struct ui_server *server, int socket)
     return server->daemon != NULL;
 }
 
-/* The values that requests are compared with are known before the first one can
- * come. */
+/* Sets the values that requests are compared with before the first request can come. */
 static int start(struct ui_server *server)
 {
     struct net_socket *socket = server->options->socket;

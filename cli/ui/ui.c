@@ -50,7 +50,8 @@ static int find_address(const struct cli_command *command,
                           &address);
     int status = 0;
 
-    /* A browser takes [::1] for the same origin. */
+    /* "localhost" is also [::1], where another user may listen, and a browser takes
+     * both for one origin. */
     if (why == NULL && strcmp(address.host, "localhost") == 0) {
         (void)strcpy(address.host, "127.0.0.1");
     }
@@ -81,7 +82,7 @@ static int make_secret(char text[UI_SECRET_LEN + 1])
     return 0;
 }
 
-/* One that is typed, or pasted, as it is. */
+/* True for a token that a person can type or paste as it is. */
 static bool is_token(const char *text)
 {
     const char *p;
@@ -116,8 +117,7 @@ static int read_token(const struct cli_command *command,
     if (status != 0) {
         return status;
     }
-    end = memchr(text, '\n', len); /* The bytes that were read have no NUL after
-                                      them. */
+    end = memchr(text, '\n', len); /* The token is the first line. */
     (void)snprintf(token, TOKEN_MAX + 1, "%.*s",
                    (int)(end != NULL ? (size_t)(end - text) : len), text);
     explicit_bzero(text, len);
@@ -133,7 +133,8 @@ static int read_token(const struct cli_command *command,
 
 static int serve(struct ui_options *options, bool show_token)
 {
-    int stop = cli_stop_fd(); /* Before there is a thread, which inherits it. */
+    /* Blocks the signals before there is a thread, which inherits that. */
+    int stop = cli_stop_fd();
     struct ui_server *server;
     int status;
 
