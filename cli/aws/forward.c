@@ -19,8 +19,8 @@
 
 #define LIBRARY "libidem-aws.so.0"
 
-/* The function @name, or NULL. The symbols are for all: a handler of `idem lambda` calls
- * them too. */
+/* The function @name, or NULL. RTLD_GLOBAL, because a handler of `idem lambda` calls the
+ * functions of the library too. */
 static void *look_up(const char *name)
 {
     void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_GLOBAL);
@@ -140,8 +140,8 @@ FORWARD(const struct idem_lambda_source *, idem_lambda_source_at,
 FORWARD(const char *, idem_lambda_strength_name,
         (enum idem_lambda_strength strength), (strength))
 
-/* One client of a server asks for it, and the attempts of others are open: without the
- * library the answer is an error. */
+/* `idem serve` calls it for one client. Without the library only that call fails, and the
+ * process goes on: it holds the attempts of other clients. */
 int idem_lambda_units(const struct idem_lambda_options *options,
                       const struct idem_lambda_invocation *invocation,
                       struct idem_slice outcomes, idem_lambda_take_fn *take,

@@ -1,4 +1,4 @@
-/* table.h: what commands know of a table of DynamoDB. */
+/* table.h: purging a table of DynamoDB, and templates that create one. */
 #ifndef IDEM_CLI_DYNAMODB_TABLE_H
 #define IDEM_CLI_DYNAMODB_TABLE_H
 
@@ -6,7 +6,7 @@
 #include <idem/dynamodb.h>
 #include <stdbool.h>
 
-/* True: @store is a table. */
+/* True if @store is a table of DynamoDB. */
 bool cli_is_table(const struct idem_store *store);
 
 /* Purges at most @max records (0: all) from the table of @store, with at most
@@ -19,7 +19,7 @@ int cli_purge_table(struct idem_store *store, uint64_t max,
 
 enum cli_template_format {
     CLI_TEMPLATE_CLOUDFORMATION, /* YAML. */
-    CLI_TEMPLATE_SAM,            /* Likewise. */
+    CLI_TEMPLATE_SAM,            /* YAML. */
     CLI_TEMPLATE_JSON,           /* Of CloudFormation. */
     CLI_TEMPLATE_TERRAFORM,
     CLI_TEMPLATE_CLI, /* Commands of the AWS command line. */
@@ -30,8 +30,8 @@ extern const char *const cli_template_formats[];
 
 struct cli_command;
 
-/* Prints the template of the table that @store_url (NULL: $IDEM_STORE) names, or
- * of "idem". Without its index where the URL says so. Returns an exit status. */
+/* Prints the template of the table that @store_url (NULL: $IDEM_STORE) names, or of
+ * "idem". Leaves out the index if the URL says so. Returns an exit status. */
 int cli_template(const struct cli_command *command, const char *store_url,
                  enum cli_template_format format);
 

@@ -1,4 +1,4 @@
-/* idem store template: what makes a table, for the tool that makes it. */
+/* idem store template: prints the template of a table for the tool that creates it. */
 #include "dynamodb/table.h"
 
 #include "options/command.h"
@@ -35,7 +35,7 @@ static bool is_table_char(char c)
            (c >= '0' && c <= '9') || (c != '\0' && strchr("_-.", c) != NULL);
 }
 
-/* A region that is not known is left to the tool that reads the template. */
+/* If the URL names no region, the tool that reads the template chooses it. */
 static void read_region(const char *settings, struct table *t)
 {
     const char *region = strstr(settings, "region=");
@@ -51,8 +51,8 @@ static void read_region(const char *settings, struct table *t)
     }
 }
 
-/* The facts of the table in @url, "dynamodb://TABLE?...". False: it is not such
- * a name. */
+/* Reads the facts of the table in @url, "dynamodb://TABLE?...". False: it is not the
+ * URL of a table of idem's own. */
 static bool read_url(const char *url, struct table *t)
 {
     const char *name = url + strlen("dynamodb://");
@@ -114,7 +114,7 @@ static bool is_wanted(const struct table *t, const char **line)
     return true;
 }
 
-/* Prints @text with the names that its marks ask for. */
+/* Prints @text with its marks replaced. */
 static void print_line(const struct table *t, const char *text)
 {
     while (*text != '\0') {

@@ -1,4 +1,4 @@
-/* idem lambda: the runtime for AWS Lambda, and what goes with it. */
+/* idem lambda: the runtime for AWS Lambda, and its actions invoke and sources. */
 #include "options/commands.h"
 
 #include "options/command.h"
@@ -76,7 +76,7 @@ static int sources(void)
 
 /* ---- invoke ------------------------------------------------------------ */
 
-/* A fresh one, as every delivery has. */
+/* Makes a new id, as every delivery has one. */
 static void make_request_id(char id[40])
 {
     struct timespec t = {0, 0};
