@@ -141,8 +141,8 @@ bool idem__move_closes(struct idem_slice mark)
 {
     size_t len = strlen(names[IDEM_MOVE_HERE]);
 
-    /* An unreadable mark closes the store, too: if the store had been left, callers would
-     * do its work a second time. */
+    /* Every mark that does not begin with "here " closes the store, even if it cannot be
+     * read: if the store had been left, callers would do its work a second time. */
     return mark.len > 0 && (mark.len < len ||
                             memcmp(mark.base, names[IDEM_MOVE_HERE], len) != 0);
 }

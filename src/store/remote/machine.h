@@ -84,8 +84,8 @@ enum idem__said {
     IDEM__SAID_NOT_APPLIED, /* Certainly not applied; worth another try. */
     IDEM__SAID_UNKNOWN,     /* It may have been applied, now or later. */
     IDEM__SAID_NEVER, /* Not applied; another try would end the same way. */
-    /* Not applied: in a transaction, our condition held and that of a write of the
-     * caller's did not. */
+    /* Not applied: our condition in a transaction held, but the condition of one of the
+     * caller's writes did not. */
     IDEM__SAID_CALLER_WRITE,
 };
 

@@ -260,6 +260,8 @@ static int transact(struct idem__sqlite_store *store, struct idem_op *batch)
     rc = run_ops(store, batch);
     idem__sqlite_table_reset(&store->table);
     if (rc == SQLITE_OK) {
+        /* The generation becomes odd before the commit, so that no process replays from
+         * memory what this commit replaces (replays.h). */
         if (store->table.ends_replays) {
             idem__sqlite_begin_change(store);
         }
@@ -273,6 +275,8 @@ static int transact(struct idem__sqlite_store *store, struct idem_op *batch)
         store->table.conn->makes_tables = false;
         idem__counters_committed(&store->counters, batch);
         if (store->saved_ms != 0) {
+            /* Note the time only after the commit: with a note later than its own time,
+             * the store would pass for an older copy. */
             idem__seen_note(store->lock, store->saved_ms);
         }
     } else {

@@ -54,6 +54,8 @@ static int ready(struct idem__sqlite_store *store, struct idem__conn *conn,
     }
 
 done:
+    /* SQLite may have created the log and the shared memory, even if a later step
+     * failed. */
     idem__path_share_rest(store->path);
     return rc;
 }

@@ -1,4 +1,4 @@
-/* Saves and reads the counters in the file; store.h tells when. */
+/* Saves and reads the counters in the file; store.h describes when they are saved. */
 #include "store/sqlite/store.h"
 
 #include "base/crash.h"

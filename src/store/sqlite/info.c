@@ -240,6 +240,7 @@ bool idem__sqlite_move(struct idem__sqlite_store *store, struct idem_op *op,
         return idem__sqlite_write_failed(&store->table, op, rc,
                                          "mark the store");
     }
+    /* A store that was left must not answer from memory either. */
     store->table.ends_replays = true;
     return true;
 }

@@ -154,6 +154,8 @@ int idem__making_end(struct idem__sqlite_store *store, struct idem__conn *conn,
     if (noted.made == IDEM__MADE_DONE) {
         return 0;
     }
+    /* Write "made" only now that the id is committed: after a crash before this, the next
+     * process finds "pending" beside the same id, and comes here again. */
     rc = idem__identity_write(store->lock, IDEM__MADE_DONE, store->id, error);
     IDEM__CRASH_POINT("sqlite/making/made");
     if (rc == 0) {

@@ -27,7 +27,7 @@
 struct setting {
     struct idem__pass pass;
     struct idem_clock_reading reading;
-    struct idem_now now; /* From then on. */
+    struct idem_now now; /* The store's time after the change. */
     int64_t from_ms;
 };
 

@@ -292,8 +292,8 @@ static int connect_first(struct idem__sqlite_store *store,
     set_url(store, reader);
     idem__files_note(store);
     store->opened = store->files.file;
-    /* A process may have died during a change, and left the generation odd. Under the
-     * lock no change is in progress, and that one was made or not. */
+    /* A process may have died during a change and left the generation odd. Under the lock
+     * no change is in progress: the interrupted change was committed, or it was not. */
     idem__lock_change(store->lock, /* begins= */ false);
     idem__readers_add(store, reader);
     IDEM__CRASH_POINT("sqlite/open/ready");

@@ -224,6 +224,8 @@ static int write_row(struct idem__sqlite_table *table,
                       : sql == IDEM__SQL_UPDATE_RESULT
                           ? "sqlite/table/result-set"
                           : "sqlite/table/all-set");
+    /* Note the failure in the same transaction, so that the list of failures never lacks
+     * one. */
     if (rc == SQLITE_OK && table->notes_failed && idem_outcome_failed(next)) {
         int64_t seq =
             inserts ? sqlite3_last_insert_rowid(table->conn->db) : table->seq;
@@ -249,6 +251,8 @@ static int save(void *ctx, const struct idem_decision *decision,
         table->sqlite_rc = rc;
         return idem__conn_fail(table->conn, rc, "write the record", ret_error);
     }
+    /* Processes may replay the completed record from memory: this commit must end
+     * that. */
     table->ends_replays |= decision->change == IDEM_CHANGE_REPLACE &&
                            table->record.status == IDEM_STATUS_COMPLETED;
     return 0;
