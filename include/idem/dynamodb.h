@@ -43,6 +43,9 @@ extern const struct idem_store_kind idem_dynamodb_kind;
  *     writer     of a global table: the one region whose processes write; a
  *                process in another opens it with IDEM_OPEN_READONLY
  *     insecure   yes: allow http:// to another machine
+ *     cache      a time, at most 1h: replay a completed record from memory (cache_max)
+ *                until so long after it was read; meanwhile the store does not see
+ *                what other processes do to that record
  *
  * A "%" and two hexadecimal digits encode one byte. Credentials come from the usual
  * places of AWS programs; idem-dynamodb(7) has the list. This store reads the

@@ -6,6 +6,9 @@
  * settings count: the environment, a service file, a password file. Our own options:
  *
  *     schema=NAME     where the tables are: a-z 0-9 _ ("idem")
+ *     cache=TIME      replay a completed record from memory (cache_max) until so long, 1h
+ *                     at most, after it was read; meanwhile the store does not see what
+ *                     other processes do to that record, or that they moved the store
  *     prepare=no      no named statements: for PgBouncer in transaction mode
  *     clock=host      the time of this machine counts, not the server's: for tests, and
  *                     where a clock is better kept than the server's
