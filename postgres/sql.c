@@ -114,15 +114,14 @@ _Static_assert(IDEM_SCOPE_MAX == 255 && IDEM_KEY_MAX == 255 &&
  * snapshot. A purge raises the floor, waits until no claim holds the lock (WAIT), and then
  * deletes.
  *
- * The fence of an imported record is not compared: it comes as the greatest number, and so
- * is accepted even by a store that is closed to new attempts. */
-#define ABOVE_ALL(fence)                                                       \
-    fence " > (SELECT s.fence_floor FROM @.idem_store s WHERE " GUARD          \
-          " AND (NOT s.closed OR " fence " = 9223372036854775807))"            \
-          " OR EXISTS (SELECT FROM @.idem_store l WHERE l.ctid = '(0,0)'::tid" \
-          " FOR KEY SHARE)"
-#define IS_ABOVE_ALL ABOVE_ALL("$12")
-#define ARE_ABOVE_ALL ABOVE_ALL("$12[i]")
+ * The fence of an imported record is not compared: it comes as the greatest number, which
+ * alone is accepted by a store that is closed to new attempts. The subquery names no row of
+ * the statement, so that it runs once for all of them. */
+#define IS_ABOVE_ALL                                                           \
+    " > (SELECT CASE WHEN s.closed THEN 9223372036854775806"                   \
+    " ELSE s.fence_floor END FROM @.idem_store s WHERE " GUARD ")"             \
+    " OR EXISTS (SELECT FROM @.idem_store l WHERE l.ctid = '(0,0)'::tid"       \
+    " FOR KEY SHARE)"
 
 static const struct {
     const char *name;
@@ -220,8 +219,8 @@ static const struct {
         {"idem_update",
          "WITH held AS MATERIALIZED (SELECT r.ctid, i FROM " NEW_ROWS
          " JOIN @.idem_record r ON r.id = $1[i] AND r.head = $12[i]"
-         " WHERE EXISTS (SELECT FROM @.idem_store s WHERE " GUARD
-         " AND (NOT s.closed OR $13[i] & 4::int8 = 0::int8))"
+         " WHERE $13[i] & 4::int8 <= (SELECT CASE WHEN s.closed THEN 0::int8"
+         " ELSE 4::int8 END FROM @.idem_store s WHERE " GUARD ")"
          " ORDER BY r.id FOR UPDATE OF r SKIP LOCKED)"
          " UPDATE @.idem_record r SET nonce = $4[h.i], fence = $5[h.i],"
          " status = $6[h.i], deadline = $7[h.i], tag = $8[h.i], head = $9[h.i],"
@@ -281,7 +280,7 @@ static const struct {
          " SELECT $1[i], $2[i], $3[i], $4[i], $5[i], $6[i], $7[i], $8[i], $9[i],"
          " $10[i], $11[i] FROM " NEW_ROWS
          " WHERE NOT EXISTS (SELECT FROM @.idem_record o WHERE o.id = $1[i])"
-         " AND (" ARE_ABOVE_ALL ")"
+         " AND ($12[i]" IS_ABOVE_ALL ")"
          " AND clock_timestamp() < to_timestamp(($13[i] / 1000::int8)::float8)"
          " ORDER BY $1[i] ON CONFLICT (id) DO NOTHING"
          " RETURNING r.id, r.tag, clock_timestamp()",
@@ -297,7 +296,7 @@ static const struct {
          " tag, head, result, input, scope, key)"
          " SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11 WHERE"
          " NOT EXISTS (SELECT FROM @.idem_record o WHERE o.id = $1)"
-         " AND (" IS_ABOVE_ALL ")"
+         " AND ($12" IS_ABOVE_ALL ")"
          " AND clock_timestamp() < to_timestamp(($13 / 1000::int8)::float8)"
          " ON CONFLICT (id) DO NOTHING RETURNING clock_timestamp()",
          13,
