@@ -19,8 +19,6 @@ enum {
     DEADLINE,
     TAG,
     HEAD,
-    RESULT_LEN,
-    INPUT_LEN,
     RESULT,
     INPUT,
     COLUMNS,
@@ -112,13 +110,6 @@ static int corrupt(struct idem_error *error, const char *why)
                        why);
 }
 
-static uint64_t length_of(const PGresult *result, int row, int column)
-{
-    int64_t length;
-
-    return idem__pg_number(result, row, column, &length) ? (uint64_t)length : 0;
-}
-
 static int read_names(const PGresult *result, int row,
                       struct idem_record *record, struct idem_error *error)
 {
@@ -176,24 +167,16 @@ static int read_head(const PGresult *result, int row,
     return 0;
 }
 
-/* Reads a body that came with its row. False: it did not come, although the record or the
- * length of the column says that there is one. Then a caller that needs it loads it, and
+/* A body that did not come with its row, although the record says that there is one, is too
+ * long for that, or missing. A caller that needs it loads it, and
  * idem__verb_check_bodies() reports what is wrong. */
-static bool read_body(const PGresult *result, int row, int column, int length,
-                      uint64_t wanted, struct idem_slice *ret_body)
-{
-    bool is_there = idem__pg_bytes(result, row, column, ret_body);
-
-    return is_there || (wanted == 0 && length_of(result, row, length) == 0);
-}
-
 static void read_bodies(const PGresult *result, int row,
                         struct idem__pg_row *ret_row)
 {
-    bool has_result = read_body(result, row, RESULT, RESULT_LEN,
-                                ret_row->record.result_len, &ret_row->result);
-    bool has_input = read_body(result, row, INPUT, INPUT_LEN,
-                               ret_row->record.input_len, &ret_row->input);
+    bool has_result = idem__pg_bytes(result, row, RESULT, &ret_row->result) ||
+                      ret_row->record.result_len == 0;
+    bool has_input = idem__pg_bytes(result, row, INPUT, &ret_row->input) ||
+                     ret_row->record.input_len == 0;
 
     ret_row->has_bodies = has_result && has_input;
 }

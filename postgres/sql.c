@@ -47,9 +47,8 @@ _Static_assert(IDEM_SCOPE_MAX == 255 && IDEM_KEY_MAX == 255 &&
 /* The columns that row.c reads. The time comes after the row: if the server's clock is set
  * back in between, a lease written since then does not seem to be over. */
 #define HEAD_COLUMNS                                                           \
-    "r.id, " SCOPE ", " KEY ", r.status, r.deadline, " TAG ", " HEAD ","       \
-    " octet_length(r.result)::int8, octet_length(r.input)::int8,"
-#define ROW HEAD_COLUMNS " NULL::bytea, NULL::bytea, clock_timestamp()"
+    "r.id, " SCOPE ", " KEY ", r.status, r.deadline, " TAG ", " HEAD ", "
+#define ROW HEAD_COLUMNS "NULL::bytea, NULL::bytea, clock_timestamp()"
 #define ROW_WITH_BODIES HEAD_COLUMNS RESULT ", " INPUT ", clock_timestamp()"
 #define BODIES BODY("r.result") ", " BODY("r.input")
 

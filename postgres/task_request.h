@@ -16,7 +16,7 @@ enum {
 
 /* Columns after those of a row: the time, and in LOOK_ONE the rest of SETUP. */
 enum {
-    IDEM__PG_ROW_TIME = 11,
+    IDEM__PG_ROW_TIME = 9,
     IDEM__PG_ROW_FLOOR,
     IDEM__PG_ROW_MARK,
 };

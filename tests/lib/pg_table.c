@@ -298,22 +298,12 @@ static void put_bytes(PGresult *result, int row, int column,
     }
 }
 
-static void put_length(PGresult *result, int row, int column,
-                       const struct pg_bytes *bytes)
-{
-    if (bytes->is_null) {
-        put_null(result, row, column);
-    } else {
-        put_number(result, row, column, (int64_t)bytes->len);
-    }
-}
-
 static PGresult *make_rows(void)
 {
     static const Oid types[ROW_COLUMNS] = {
-        IDEM__PG_BYTEA, IDEM__PG_BYTEA, IDEM__PG_BYTEA, IDEM__PG_INT8,
-        IDEM__PG_INT8,  IDEM__PG_BYTEA, IDEM__PG_BYTEA, IDEM__PG_INT8,
-        IDEM__PG_INT8,  IDEM__PG_BYTEA, IDEM__PG_BYTEA, IDEM__PG_TIMESTAMPTZ};
+        IDEM__PG_BYTEA, IDEM__PG_BYTEA,      IDEM__PG_BYTEA, IDEM__PG_INT8,
+        IDEM__PG_INT8,  IDEM__PG_BYTEA,      IDEM__PG_BYTEA, IDEM__PG_BYTEA,
+        IDEM__PG_BYTEA, IDEM__PG_TIMESTAMPTZ};
 
     return make_result(types, ROW_COLUMNS);
 }
@@ -333,8 +323,6 @@ static void add_row(const struct pg_table *table, PGresult *result,
     put_number(result, row, i++, version->deadline);
     put(result, row, i++, version->tag, sizeof(version->tag));
     put_bytes(result, row, i++, &version->head, SIZE_MAX);
-    put_length(result, row, i++, &version->result);
-    put_length(result, row, i++, &version->input);
     if (with_bodies) {
         put_bytes(result, row, i++, &version->result, table->result_inline);
         put_bytes(result, row, i++, &version->input, table->input_inline);
