@@ -6,6 +6,7 @@
 #include "core/decide.h"
 #include "core/error.h"
 #include "postgres/params.h"
+#include "queue/op.h"
 
 #include <assert.h>
 #include <string.h>
@@ -210,25 +211,19 @@ static struct idem_slice copy(struct idem_slice from, struct idem__buffer *to)
 
 int idem__pg_row_keep(struct idem__pg_row *row, struct idem__buffer *memory)
 {
-    struct idem_record *old = &row->record;
-    size_t size = row->head.len + old->scope.len + old->key.len +
-                  row->result.len + row->input.len;
-    struct idem_record record;
+    size_t record_len = idem__op_record_len(&row->record);
+    size_t size = record_len + row->head.len + row->result.len + row->input.len;
 
     memory->len = 0;
     /* Get all the memory at once: if it grew later, it would move the first slices. */
     if (idem__buffer_room(memory, size) == NULL) {
         return IDEM_ENOMEM;
     }
+    idem__op_copy_record(&row->record, memory->base);
+    memory->len = record_len;
     row->head = copy(row->head, memory);
-    if (idem__record_decode(old->id, row->head, &record, NULL) != 0) {
-        return IDEM_ENOMEM; /* Never: it was decoded before. */
-    }
-    record.scope = copy(old->scope, memory);
-    record.key = copy(old->key, memory);
     row->result = copy(row->result, memory);
     row->input = copy(row->input, memory);
-    row->record = record;
     assert(memory->len == size);
     return 0;
 }
