@@ -8,18 +8,23 @@
 
 #include <idem/queue.h>
 
-/* A new op for (@scope, @key) with room for @more bytes besides. */
+/* A new op for (@scope, @key) with room for @more bytes besides. @id is the hash of the two
+ * where a record has it, or NULL. */
 static int make(enum idem_verb verb, struct idem_slice scope,
-                struct idem_slice key, size_t more, struct idem_op **ret_op,
-                struct idem_error *error)
+                struct idem_slice key, const uint8_t *id, size_t more,
+                struct idem_op **ret_op, struct idem_error *error)
 {
     struct idem_op *op = idem__op_create(verb, scope.len + key.len + more);
-    int rc;
+    int rc = 0;
 
     if (op == NULL) {
         return idem__error_plain(error, IDEM_ENOMEM);
     }
-    rc = idem_id(scope, key, op->id);
+    if (id != NULL) {
+        memcpy(op->id, id, sizeof(op->id));
+    } else {
+        rc = idem_id(scope, key, op->id);
+    }
     if (rc != 0) {
         idem_op_destroy(op);
         return idem__error_plain(error, rc);
@@ -48,7 +53,7 @@ int idem_op_begin(const struct idem_request *request, struct idem_op **ret_op,
                            "wait: an op does not wait; see join_fence");
     }
     traceparent = idem__traceparent(request->traceparent);
-    rc = make(IDEM_OP_BEGIN, request->scope, request->key,
+    rc = make(IDEM_OP_BEGIN, request->scope, request->key, /* id= */ NULL,
               request->owner.len + traceparent.len + request->fingerprint.len +
                   request->input.len,
               &op, ret_error);
@@ -107,7 +112,7 @@ static int make_for(enum idem_verb verb, const struct idem_attempt *attempt,
             error, IDEM_EINVALID,
             "cannot end the attempt: its verdict is not STARTED");
     }
-    rc = make(verb, a->scope, a->key, more, ret_op, error);
+    rc = make(verb, a->scope, a->key, a->record->id, more, ret_op, error);
     if (rc == 0) {
         memcpy((*ret_op)->nonce, a->nonce, sizeof(a->nonce));
         (*ret_op)->has_nonce = true;
@@ -227,7 +232,7 @@ int idem_op_import(const struct idem_record *record, struct idem_op **ret_op,
     int rc = check_record(record, ret_error);
 
     if (rc == 0) {
-        rc = make(IDEM_OP_IMPORT, record->scope, record->key,
+        rc = make(IDEM_OP_IMPORT, record->scope, record->key, record->id,
                   idem__op_record_len(record), &op, ret_error);
     }
     if (rc != 0) {
@@ -247,7 +252,9 @@ int idem_op_get(struct idem_slice scope, struct idem_slice key,
 {
     int rc = idem__check_names(scope, key, ret_error);
 
-    return rc != 0 ? rc : make(IDEM_OP_GET, scope, key, 0, ret_op, ret_error);
+    return rc != 0 ? rc
+                   : make(IDEM_OP_GET, scope, key, /* id= */ NULL, 0, ret_op,
+                          ret_error);
 }
 
 int idem__op_resolve(const struct idem_store *store, struct idem_slice scope,
@@ -272,8 +279,8 @@ int idem__op_resolve(const struct idem_store *store, struct idem_slice scope,
                            IDEM_OWNER_MAX);
     }
     copy = idem__outcome_bounded(outcome, result_max(store));
-    rc = make(IDEM_OP_RESOLVE, scope, key, outcome_len(&copy) + who.len, &op,
-              error);
+    rc = make(IDEM_OP_RESOLVE, scope, key, /* id= */ NULL,
+              outcome_len(&copy) + who.len, &op, error);
     if (rc != 0) {
         return rc;
     }
