@@ -26,7 +26,7 @@ WORLDS = 22  # Eleven scripts, two kinds of store.
 # Faults, delays, mode (None: both). A delay more costs the remote store, whose
 # requests are more and may be late one by one, a hundred times the executions:
 # two faults and one delay take it hours.
-SHORT = [(2, 0, None), (1, 1, "embedded")]
+SHORT = [(2, 0, "embedded"), (1, 0, "remote"), (1, 1, "embedded")]
 LONG = [(3, 0, None), (1, 1, None), (0, 2, None), (2, 1, "embedded"), (1, 2, "embedded")]
 DEPTHS = [(1, 0, None)] if tap.SANITIZED else LONG if tap.LONG else SHORT
 
