@@ -7,19 +7,22 @@
  *
  *     START --> BODY --> HASH --> BEGIN --> BEGUN      handler.c, request.c,
  *                                                      select.c, fingerprint.c
- *     BEGIN --> LIMITED --> BEGIN                      limit.c
+ *     BEGIN --> LIMITED --> BEGIN                      journal.c, limit.c
  *     BEGUN --> WAIT --> BEGIN                         wait.c
- *     BEGUN --> (FETCH -->) SEND --> REPLY             reply.c, head.c
+ *     BEGUN --> FETCH --> BEGUN                        reply.c
+ *     BEGUN --> SEND --> REPLY                         reply.c, head.c
  *     BEGUN --> OWNER                                  owner.c, guard.c
  *     OWNER --> CAPTURE                                filter.c, head.c, body.c
  *     CAPTURE --> COMMIT --> SEND --> REPLY            end.c, send.c
  *
- * ctx.c holds what is known of a request, and the request meanwhile.  What a
- * verdict and a response mean is decided by <idem/exchange.h>.
+ * ctx.c creates the context of a request, and holds the request while the
+ * store is asked.  <idem/exchange.h> decides what a verdict and a response
+ * mean.
  *
- * Requests to the store, which store.c opens, go through queue.c, and outcomes
- * that it refused to record to journal.c. A remote store is told after the
- * journal, by a thread; another one tells what the journal has: thread.c.
+ * store.c opens the store, and queue.c carries operations to it.  journal.c
+ * keeps the outcomes that the store did not record.  It has two threads
+ * (thread.c): one replays the journal, and one, for a remote store, writes each
+ * outcome into the journal before the store gets it.
  */
 
 
@@ -42,14 +45,17 @@
 /* The bit in r->buffered; ngx_http_image_filter_module has it too. */
 #define NGX_HTTP_IDEM_BUFFERED  0x08
 
-/* Bodies that are larger wait in a file, and are committed one by one. */
+/* A larger body waits in a file, and counts against the next limit. */
 #define NGX_HTTP_IDEM_MEMORY    65536
 
-/* Bytes of larger results in flight to the store at once. */
+/*
+ * Bytes of larger bodies that are in flight to or from a store at once; one
+ * body alone may have more.
+ */
 #define NGX_HTTP_IDEM_LARGE     (16 * 1024 * 1024)
 
 
-/* How often an op is submitted while its answer is lost. */
+/* After so many lost answers a request no longer submits its op again. */
 #define NGX_HTTP_IDEM_TRIES     3
 
 /* How many limits a location may have. */
@@ -83,7 +89,7 @@ typedef enum {
 #define NGX_HTTP_IDEM_FP_DEFAULT       0x7e
 
 
-/* A store, once for each URL; the second half belongs to one worker. */
+/* One for each URL.  The fields from @store on belong to one worker. */
 typedef struct {
     ngx_str_t                 url;          /* with a NUL */
     ngx_str_t                 journal_dir;  /* with a NUL; or empty */
@@ -93,19 +99,19 @@ typedef struct {
     struct idem_store        *store;        /* NULL: it could not be opened */
     struct idem_queue        *queue;
     struct idem_journal      *journal;
-    ngx_http_idem_thread_t   *writer;       /* of a remote store */
-    ngx_http_idem_thread_t   *teller;       /* of what is in the journal */
+    ngx_http_idem_thread_t   *writer;       /* for a remote store */
+    ngx_http_idem_thread_t   *teller;       /* replays the journal */
     ngx_atomic_t              telling;      /* an outcome may wait there */
-    int64_t                   vain_ms;      /* for the teller alone, these too: */
+    int64_t                   vain_ms;      /* only the teller uses these: */
     ngx_uint_t                told;
     unsigned                  unreadable:1;
     ngx_connection_t         *connection;
     ngx_queue_t               turn;         /* flights of this turn */
     ngx_queue_t               fresh;        /* submitted in this turn */
     ngx_queue_t               flights;      /* submitted before */
-    ngx_queue_t               large;        /* requests whose end must wait */
+    ngx_queue_t               large;        /* requests that wait for room */
     size_t                    large_bytes;
-    ngx_queue_t               unrecorded;   /* flights that were refused */
+    ngx_queue_t               unrecorded;   /* ends to submit again */
     ngx_event_t               submit;
     ngx_event_t               again;        /* for unrecorded, and to reopen */
     ngx_log_t                *log;
@@ -133,7 +139,7 @@ typedef struct {
 
 typedef struct {
     ngx_str_t                 name;
-    ngx_http_complex_value_t *value;        /* whom it is about */
+    ngx_http_complex_value_t *value;        /* the subject */
     uint64_t                  max;
     int64_t                   per_ms;
 } ngx_http_idem_limit_t;
@@ -144,8 +150,8 @@ typedef struct {
     ngx_http_idem_store_t    *store;
     ngx_http_complex_value_t *scope;
     ngx_uint_t                scope_global;
-    ngx_str_t                 key_name;     /* lower case; or empty, and ... */
-    ngx_http_complex_value_t *key_value;
+    ngx_str_t                 key_name;     /* of the header */
+    ngx_http_complex_value_t *key_value;    /* in place of the header */
     ngx_http_idem_select_t   *key_from;     /* in place of both */
     ngx_http_idem_select_t   *fingerprint_from;  /* in place of the body */
     ngx_uint_t                methods;
@@ -160,7 +166,7 @@ typedef struct {
     struct idem_outcome_table *outcomes;
     int64_t                   max_failures; /* 0: no budget */
     int64_t                   retry_after;  /* after a retry */
-    struct idem_http_rules    rules;        /* of the four above */
+    struct idem_http_rules    rules;        /* these three and on_expired */
     char                     *replay_headers;  /* "Link,X-Id"; or NULL */
     int64_t                   max_request;
     int64_t                   max_response;
@@ -176,16 +182,16 @@ typedef struct {
 typedef enum {
     NGX_HTTP_IDEM_BODY = 0,  /* its body is being read */
     NGX_HTTP_IDEM_HASH,      /* its body is being hashed */
-    NGX_HTTP_IDEM_BEGIN,     /* the store is asked for the key, or a limit */
-    NGX_HTTP_IDEM_LIMITED,   /* it has answered, and the next is asked */
-    NGX_HTTP_IDEM_BEGUN,     /* it has answered */
+    NGX_HTTP_IDEM_BEGIN,     /* key, limit or journal are being asked */
+    NGX_HTTP_IDEM_LIMITED,   /* one has answered, and the next is asked */
+    NGX_HTTP_IDEM_BEGUN,     /* the store has answered */
     NGX_HTTP_IDEM_WAIT,      /* for the end of another attempt */
     NGX_HTTP_IDEM_FETCH,     /* a large result is read */
     NGX_HTTP_IDEM_OWNER,     /* the work is going on */
     NGX_HTTP_IDEM_CAPTURE,   /* the answer is coming in */
-    NGX_HTTP_IDEM_COMMIT,    /* the store is told */
-    NGX_HTTP_IDEM_SEND,      /* the answer goes out, as far as it is held */
-    NGX_HTTP_IDEM_REPLY      /* nothing of this request is ours any more */
+    NGX_HTTP_IDEM_COMMIT,    /* the outcome is being recorded */
+    NGX_HTTP_IDEM_SEND,      /* the held part of the answer goes out */
+    NGX_HTTP_IDEM_REPLY      /* the module is done with the request */
 } ngx_http_idem_state_e;
 
 
@@ -196,7 +202,7 @@ typedef struct {
     off_t                     len;
     off_t                     sent;
     ngx_buf_t                *piece;     /* of the file, on its way out */
-    ngx_uint_t                done;      /* all of it was handed on */
+    ngx_uint_t                done;      /* all of it was passed on */
 } ngx_http_idem_body_t;
 
 
@@ -234,11 +240,11 @@ struct ngx_http_idem_ctx_s {
     ngx_uint_t                    attempts;
     ngx_uint_t                    tries;
     unsigned                      takeover:1;
-    unsigned                      told:1;     /* what the journal had of it */
+    unsigned                      told:1;     /* the journal was asked */
 
     /* limits */
-    ngx_array_t                  *limits;     /* that are about this request */
-    ngx_uint_t                    limit_n;    /* of these were asked */
+    ngx_array_t                  *limits;     /* that apply to the request */
+    ngx_uint_t                    limit_n;    /* so many of them were asked */
     unsigned                      looks:1;    /* the key is only looked at */
     unsigned                      limited:1;  /* the last one refused */
 
@@ -262,8 +268,8 @@ struct ngx_http_idem_ctx_s {
     ngx_msec_t                    lease_end;
     unsigned                      owns:1;     /* in the list of owners */
     unsigned                      lost:1;
-    unsigned                      again:1;    /* redirected after it was sent */
-    unsigned                      ended:1;    /* its end is told, or on its way */
+    unsigned                      again:1;    /* no upstream may get it again */
+    unsigned                      ended:1;    /* its outcome is decided */
     unsigned                      unguarded:1;  /* runs without a record */
 
     /* the answer */
@@ -274,11 +280,11 @@ struct ngx_http_idem_ctx_s {
     ngx_queue_t                   large;
     size_t                        large_bytes;
     ngx_http_idem_large_pt        large_start;
-    ngx_chain_t                  *held;       /* after the contents of body */
-    ngx_int_t                     problem;    /* in place of it; -1: none */
+    ngx_chain_t                  *held;       /* goes out after @body */
+    ngx_int_t                     problem;    /* in its place; -1: none */
     int64_t                       expires_ms;
     void                         *map;
-    ngx_queue_t                   job;        /* of a thread of the store */
+    ngx_queue_t                   job;        /* in the queue of a thread */
     ngx_event_t                   job_guard;
     ngx_http_idem_job_pt          job_work;
     ngx_http_idem_job_pt          job_done;
@@ -289,7 +295,7 @@ struct ngx_http_idem_ctx_s {
     ngx_msec_t                    end_until;
     unsigned                      in_large:1;
     unsigned                      kept:1;     /* the answer is a result */
-    unsigned                      named:1;    /* ... that is named complete */
+    unsigned                      named:1;    /* ... which a rule completes */
     unsigned                      overflow:1;
     unsigned                      recorded:1;
     unsigned                      header_done:1;
@@ -300,7 +306,7 @@ struct ngx_http_idem_ctx_s {
 };
 
 
-/* An op that was given to the store, and what then. */
+/* An op on its way to the store, and what happens when it comes back. */
 struct ngx_http_idem_flight_s {
     ngx_queue_t                   queue;
     ngx_http_idem_store_t        *store;
@@ -310,13 +316,13 @@ struct ngx_http_idem_flight_s {
     ngx_http_idem_done_pt         done;
     ngx_event_t                   guard;
     ngx_msec_t                    limit;      /* of the guard; 0: the store's */
-    ngx_msec_t                    until;      /* of a claim to give back */
+    ngx_msec_t                    until;      /* to give a lost claim back */
     ngx_uint_t                    tries;
-    unsigned                      late:1;     /* it has not landed yet */
-    unsigned                      again:1;    /* it pauses, and starts anew */
+    unsigned                      late:1;     /* timed out, still in flight */
+    unsigned                      again:1;    /* the guard is a pause */
     unsigned                      ambiguous:1;    /* it may have claimed the key */
 
-    /* of ends that outlive their request */
+    /* for an end that outlives its request */
     struct idem_attempt          *attempt;
     struct idem_outcome           outcome;
     struct idem_journal_entry    *entry;
@@ -415,21 +421,21 @@ ngx_http_idem_ctx_t *ngx_http_idem_ctx_create(ngx_http_request_t *r,
 /* The request's context, also after an internal redirect; or NULL. */
 ngx_http_idem_ctx_t *ngx_http_idem_ctx(ngx_http_request_t *r);
 
-/* The identity of the record, hashed when it is asked for; or NULL. */
+/* The identity of the record, which the first call computes; or NULL. */
 const uint8_t *ngx_http_idem_id(ngx_http_idem_ctx_t *ctx);
 
 /* Holds the request until the store has answered, and lets it go on then. */
 void ngx_http_idem_hold(ngx_http_idem_ctx_t *ctx);
 void ngx_http_idem_resume(ngx_http_idem_ctx_t *ctx);
 
-/* Submits @op before the upstream is asked, and holds the request until then. */
+/* Submits @op, and holds the request until the answer is there. */
 ngx_int_t ngx_http_idem_ask(ngx_http_idem_ctx_t *ctx, struct idem_op *op,
     ngx_http_idem_done_pt done);
 
-/* Submits the op once more if its answer was lost.  0: it is told as it is. */
+/* Submits the op once more if its answer was lost.  0: the answer counts. */
 ngx_uint_t ngx_http_idem_ask_again(ngx_http_idem_flight_t *flight);
 
-/* Has @handler called in the next turn of the loop, with ctx as its data. */
+/* Posts @handler for the next turn of the loop, with @ctx as its data. */
 void ngx_http_idem_later(ngx_http_idem_ctx_t *ctx, ngx_event_handler_pt handler);
 
 /*
@@ -443,17 +449,17 @@ void ngx_http_idem_go_on(ngx_connection_t *c, ngx_http_request_t *r,
 /* handler.c: the phase handler. */
 ngx_int_t ngx_http_idem_handler(ngx_http_request_t *r);
 
-/* Asks the store for the key. NGX_DONE, or what the handler is to return. */
+/* Claims the key.  NGX_DONE, or what the handler is to return. */
 ngx_int_t ngx_http_idem_begin(ngx_http_idem_ctx_t *ctx);
 
 
 /* limit.c: limits of new keys. */
 
-/* NGX_DECLINED: the key may be asked for. NGX_DONE, or what the handler is to
+/* NGX_DECLINED: go on with the key.  NGX_DONE, or what the handler is to
  * return. */
 ngx_int_t ngx_http_idem_limit(ngx_http_idem_ctx_t *ctx);
 
-/* RateLimit and RateLimit-Policy of all that were asked. */
+/* Adds RateLimit and RateLimit-Policy for each limit that was asked. */
 ngx_int_t ngx_http_idem_limit_headers(ngx_http_idem_ctx_t *ctx);
 ngx_int_t ngx_http_idem_limit_refuse(ngx_http_idem_ctx_t *ctx);
 char *ngx_http_idem_conf_limit(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
@@ -472,8 +478,8 @@ ngx_int_t ngx_http_idem_request_input(ngx_http_idem_ctx_t *ctx,
     ngx_str_t *input);
 
 
-/* once.c: whether each header, argument and cookie that @value may be made of comes
- * once at most. */
+/* once.c: whether each header, argument and cookie of which @value may consist
+ * comes at most once. */
 ngx_uint_t ngx_http_idem_once(ngx_http_request_t *r,
     ngx_http_complex_value_t *value);
 
@@ -506,13 +512,13 @@ ngx_uint_t ngx_http_idem_sent(ngx_http_request_t *r);
 
 /* end.c: how an attempt ends. */
 
-/* Ends an attempt that nobody waits for any more, and returns its status.  Takes
- * @attempt. @rules may be NULL where it was not sent. */
+/* Ends an attempt for which no request waits any more, and returns its status.
+ * Takes @attempt.  @rules may be NULL if @end is IDEM_HTTP_NOT_SENT. */
 enum idem_status ngx_http_idem_end_detached(ngx_http_idem_store_t *store,
     struct idem_attempt *attempt, const struct idem_http_rules *rules,
     enum idem_http_end end, const char *why);
 
-/* Ends ctx->attempt as ctx->outcome says; then the request goes on in SEND. */
+/* Ends ctx->attempt with ctx->outcome; then the request goes on in SEND. */
 void ngx_http_idem_end(ngx_http_idem_ctx_t *ctx);
 
 
@@ -534,7 +540,8 @@ void ngx_http_idem_wait_init(void);
 ngx_int_t ngx_http_idem_init_process(ngx_cycle_t *cycle);
 void ngx_http_idem_exit_process(ngx_cycle_t *cycle);
 
-/* Has @handler called when @fd, which stays the caller's, can be read; or NULL. */
+/* Calls @handler whenever @fd, which the caller still owns, can be read.
+ * NULL: no connection is free. */
 ngx_connection_t *ngx_http_idem_watch(int fd, ngx_event_handler_pt handler,
     void *data, ngx_log_t *log);
 void ngx_http_idem_unwatch(ngx_connection_t *c);
@@ -548,12 +555,12 @@ ngx_http_idem_flight_t *ngx_http_idem_submit(ngx_http_idem_store_t *store,
     struct idem_op *op, ngx_http_idem_ctx_t *ctx, ngx_http_idem_done_pt done,
     struct idem_attempt *attempt);
 
-/* The same, but it is only submitted by _resubmit(). */
+/* The same, but only _resubmit() submits the op. */
 ngx_http_idem_flight_t *ngx_http_idem_flight_create(
     ngx_http_idem_store_t *store, struct idem_op *op, ngx_http_idem_ctx_t *ctx,
     ngx_http_idem_done_pt done, struct idem_attempt *attempt);
 
-/* Submits the op of a flight that came back once more. */
+/* Submits the op of a flight that came back again. */
 void ngx_http_idem_resubmit(ngx_http_idem_flight_t *flight);
 void ngx_http_idem_resubmit_after(ngx_http_idem_flight_t *flight,
     ngx_msec_t pause);
@@ -565,7 +572,8 @@ ngx_http_idem_flight_t *ngx_http_idem_flight_pop(ngx_queue_t *queue);
 /* Why it failed, for the log; never empty. */
 const char *ngx_http_idem_flight_reason(ngx_http_idem_flight_t *flight);
 
-/* For store.c: the end of a turn, what is answered, one flight with its answer. */
+/* For store.c: submit the ops of a turn, take the answers of the store, give
+ * one flight its answer. */
 void ngx_http_idem_turn_handler(ngx_event_t *ev);
 void ngx_http_idem_turn(ngx_http_idem_store_t *store);
 void ngx_http_idem_queue_handler(ngx_event_t *ev);
@@ -573,19 +581,20 @@ void ngx_http_idem_land(ngx_http_idem_flight_t *flight, int code);
 
 
 /*
- * Calls @start now, or when so many bytes have room in memory.  They are given
- * back by _release().
+ * Calls @start as soon as @bytes fit into NGX_HTTP_IDEM_LARGE.  _release()
+ * gives them back.
  */
 void ngx_http_idem_large_acquire(ngx_http_idem_ctx_t *ctx, size_t bytes,
     ngx_http_idem_large_pt start);
 void ngx_http_idem_large_release(ngx_http_idem_store_t *store, size_t bytes);
 
 
-/* journal.c: outcomes that the store did not take. */
+/* journal.c: outcomes that the store did not record. */
 
 /*
- * Keeps the outcome of @attempt, which it takes, with the op that tells it.
- * @entry, which it takes too, is what was put before; or NULL.
+ * Keeps the outcome of @attempt in the journal, and submits it again later.
+ * Takes @attempt, and @entry, under which the journal already has the outcome;
+ * or NULL.
  */
 void ngx_http_idem_journal_keep(ngx_http_idem_store_t *store,
     struct idem_attempt *attempt, const struct idem_outcome *outcome,
@@ -596,20 +605,22 @@ void ngx_http_idem_journal_close(ngx_http_idem_store_t *store);
 
 
 /*
- * Tells the store what the journal has of the request's key, before the key is
- * looked at.  NGX_DONE: it is being told.  NGX_DECLINED: nothing is to be told.
+ * Records in the store the outcomes of the request's key that wait in the
+ * journal, before the key is looked up.  NGX_DONE: the request is held
+ * meanwhile.  NGX_DECLINED: none is known to wait.
  */
 ngx_int_t ngx_http_idem_journal_tell(ngx_http_idem_ctx_t *ctx);
 
-/* Puts ctx->outcome, which stays as it is until @done is called. */
+/* Puts ctx->outcome into the journal; it must not change before @done is
+ * called. */
 void ngx_http_idem_journal_put(ngx_http_idem_ctx_t *ctx,
     ngx_http_idem_job_pt done);
 
 
 /* thread.c: a thread for blocking calls. */
 
-/* @idle, where it is not NULL, is called while no job is there; it answers in how
- * many milliseconds it is to be called again.  It may run before this has returned. */
+/* Without a job the thread calls @idle, unless it is NULL, and again after the
+ * milliseconds that it returns.  It may run before this has returned. */
 ngx_http_idem_thread_t *ngx_http_idem_thread_start(
     ngx_http_idem_store_t *store, ngx_http_idem_thread_idle_pt idle);
 /* Waits until the thread has finished its job. */
@@ -626,20 +637,20 @@ ngx_uint_t ngx_http_idem_thread_wanted(ngx_http_idem_thread_t *thread);
 /* filter.c */
 void ngx_http_idem_filter_init(void);
 
-/* The outcome of work that gave no whole answer, and a problem in its place. */
+/* Sets the outcome of work that gave no whole answer, and a problem to send. */
 void ngx_http_idem_may_have_happened(ngx_http_idem_ctx_t *ctx,
     const char *text);
 
-/* The answer that is held is not kept: the record will say only that it is done. */
+/* Drops the result: the record will state only that the work was done. */
 void ngx_http_idem_not_kept(ngx_http_idem_ctx_t *ctx);
 
-/* Records ctx->outcome; the answer goes out when that is done. NGX_AGAIN. */
+/* Records ctx->outcome, and sends the answer after that.  Returns NGX_AGAIN. */
 ngx_int_t ngx_http_idem_commit(ngx_http_idem_ctx_t *ctx);
 extern ngx_http_output_header_filter_pt  ngx_http_idem_next_header_filter;
 extern ngx_http_output_body_filter_pt    ngx_http_idem_next_body_filter;
 
 
-/* send.c: hands on as much of the answer as goes. */
+/* send.c: passes on as much of the answer as the client takes. */
 ngx_int_t ngx_http_idem_send(ngx_http_idem_ctx_t *ctx);
 
 
@@ -655,7 +666,7 @@ ngx_int_t ngx_http_idem_body_slice(ngx_http_idem_body_t *body,
     struct idem_slice *slice, void **map, ngx_log_t *log);
 void ngx_http_idem_body_unmap(ngx_http_idem_body_t *body, void *map);
 
-/* Hands on as much as goes. @last: its end is the end of the answer. */
+/* Passes on as much as the client takes.  @last: it ends the answer. */
 ngx_int_t ngx_http_idem_body_send(ngx_http_request_t *r,
     ngx_http_idem_body_t *body, ngx_uint_t last);
 
@@ -664,7 +675,7 @@ ngx_int_t ngx_http_idem_body_send(ngx_http_request_t *r,
 ngx_int_t ngx_http_idem_reply_verdict(ngx_http_idem_ctx_t *ctx);
 
 
-/* problem.c: problems, and headers that are added. */
+/* problem.c: problem bodies, and headers that the module adds. */
 ngx_int_t ngx_http_idem_reply_problem(ngx_http_request_t *r,
     enum idem_http_problem_kind kind, time_t retry_after);
 

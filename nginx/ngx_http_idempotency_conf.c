@@ -1,6 +1,6 @@
 
 /*
- * The configuration of a location, and the settings that are refused.
+ * The configuration of a location, and the settings that it refuses.
  */
 
 
@@ -11,10 +11,7 @@ static char *ngx_http_idem_check(ngx_conf_t *cf,
     ngx_http_idem_loc_conf_t *conf);
 
 
-/*
- * The settings of a location: the kind of each, and its value where no level has
- * one.
- */
+/* The settings of a location: kind, name, and the default. */
 
 #define NGX_HTTP_IDEM_SETTINGS(X)                                             \
     X(uint, enable, NGX_HTTP_IDEM_OFF)                                        \
@@ -127,7 +124,7 @@ ngx_http_idem_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
 }
 
 
-/* Stores whose time is a server's: idem_store_lease_min_ms() of each is 4 s. */
+/* Stores that use the clock of a server: idem_store_lease_min_ms() is 4 s. */
 
 static ngx_uint_t
 ngx_http_idem_is_remote(const ngx_http_idem_store_t *store)
@@ -174,7 +171,10 @@ ngx_http_idem_check_values(ngx_conf_t *cf, ngx_http_idem_loc_conf_t *conf)
 }
 
 
-/* In all of these modules it is the first member of the location's settings. */
+/*
+ * The upstream settings that the module @name has in this location, or NULL.
+ * Its structure of the location begins with them, as in all modules below.
+ */
 
 static ngx_http_upstream_conf_t *
 ngx_http_idem_upstream_conf(ngx_conf_t *cf, const char *name)
@@ -194,7 +194,7 @@ ngx_http_idem_upstream_conf(ngx_conf_t *cf, const char *name)
 }
 
 
-/* A setting that would do the work twice is refused. */
+/* Refuses settings under which nginx could do the work of a key twice. */
 
 static char *
 ngx_http_idem_check(ngx_conf_t *cf, ngx_http_idem_loc_conf_t *conf)

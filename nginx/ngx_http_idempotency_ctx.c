@@ -1,7 +1,7 @@
 
 /*
- * The module's context of a request: made, found again, held while the store is
- * asked, and released with the request.
+ * The module's context of a request: created, found again after a redirect, and
+ * destroyed with the request, which is held while the store is asked.
  */
 
 
@@ -40,7 +40,8 @@ ngx_http_idem_ctx_create(ngx_http_request_t *r, ngx_http_idem_loc_conf_t *conf)
 }
 
 
-/* An internal redirect forgets the contexts of all modules, but no clean-up. */
+/* An internal redirect clears the contexts of all modules, but not the cleanups
+ * of the pool. */
 
 ngx_http_idem_ctx_t *
 ngx_http_idem_ctx(ngx_http_request_t *r)
@@ -110,7 +111,8 @@ ngx_http_idem_cleanup(void *data)
 }
 
 
-/* While this worker owns no attempt, the op of the claim makes it first. */
+/* While this worker owns no attempt, nobody calls this before the claim, whose
+ * op computes the identity anyway. */
 
 const uint8_t *
 ngx_http_idem_id(ngx_http_idem_ctx_t *ctx)
@@ -209,7 +211,7 @@ ngx_http_idem_resume(ngx_http_idem_ctx_t *ctx)
 
     if (ctx->overflow && !c->error) {
 
-        /* The upstream may have nothing to say for a while, but we do. */
+        /* Send the held part now: the upstream may pause for long. */
 
         (void) ngx_http_output_filter(r, NULL);
     }

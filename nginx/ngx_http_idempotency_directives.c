@@ -1,6 +1,6 @@
 
 /*
- * Directives whose values are read here, one by one.
+ * The setters of the directives that have one of their own.
  */
 
 
@@ -16,7 +16,7 @@ ngx_http_idem_invalid(ngx_conf_t *cf, ngx_str_t *value)
 }
 
 
-/* The last byte of an argument is followed by a NUL. */
+/* @text is the end of an argument, after which nginx puts a NUL. */
 
 char *
 ngx_http_idem_read(ngx_conf_t *cf, const char *name,
@@ -33,7 +33,7 @@ ngx_http_idem_read(ngx_conf_t *cf, const char *name,
 }
 
 
-/* Reads a value into one field; cmd->post is its setting. */
+/* Reads the argument into one field, with cmd->post as its setting. */
 
 char *
 ngx_http_idem_conf_value(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
@@ -53,7 +53,7 @@ ngx_http_idem_conf_value(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-/* A relative path is one to the prefix, as everywhere in nginx. */
+/* A relative path starts at the prefix, as everywhere in nginx. */
 
 static char *
 ngx_http_idem_store_file(ngx_conf_t *cf, ngx_str_t *url,
@@ -146,7 +146,7 @@ ngx_http_idem_store_share(ngx_http_idem_main_conf_t *imcf,
                           store->journal_dir.len)
                != 0)
         {
-            return "has other parameters than before";
+            return "has other parameters than an earlier one for this store";
         }
 
         *ret = known[i];
@@ -314,7 +314,7 @@ ngx_http_idem_conf_wait(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-/* A secret of at most 64 KiB. */
+/* Reads a secret of 16 bytes to 64 KiB. */
 
 static char *
 ngx_http_idem_read_secret(ngx_conf_t *cf, ngx_str_t *name, ngx_str_t *secret)
@@ -453,7 +453,7 @@ ngx_http_idem_conf_fingerprint(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-/* The arguments, each with @after; after those of @before, which may be NULL. */
+/* Joins the arguments: @before, unless it is NULL, then each one and @after. */
 
 static char *
 ngx_http_idem_join(ngx_conf_t *cf, const char *before, char after)

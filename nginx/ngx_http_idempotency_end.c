@@ -1,8 +1,8 @@
 
 /*
- * How an attempt ends that this worker owns: its outcome is put into the journal
- * where the store is remote, told to the store, and then the answer goes out,
- * recorded or not.
+ * The end of an attempt that this worker owns.  If the store is remote, the
+ * outcome first goes into the journal.  Then the store records it, and then the
+ * answer goes out, whether or not the outcome was recorded.
  */
 
 
@@ -33,7 +33,7 @@ ngx_http_idem_end(ngx_http_idem_ctx_t *ctx)
     ctx->state = NGX_HTTP_IDEM_COMMIT;
     ctx->ended = 1;
 
-    /* The work ended now, however late the store is told. */
+    /* The work ended now, however late the store records it. */
 
     if (clock_gettime(CLOCK_BOOTTIME, &now) == 0) {
         ctx->outcome.ended_boot_ms = (int64_t) now.tv_sec * 1000
@@ -41,6 +41,8 @@ ngx_http_idem_end(ngx_http_idem_ctx_t *ctx)
     }
 
     ngx_http_idem_hold(ctx);
+
+    /* Until a remote store answers, only the journal would survive a crash. */
 
     if (ctx->store->writer == NULL || ngx_http_idem_end_slice(ctx) != NGX_OK) {
         ngx_http_idem_end_large(ctx);
@@ -51,7 +53,7 @@ ngx_http_idem_end(ngx_http_idem_ctx_t *ctx)
 }
 
 
-/* Large results go one after the other, so that few are in memory. */
+/* Large results wait for room, so that few are in memory at once. */
 
 static void
 ngx_http_idem_end_large(ngx_http_idem_ctx_t *ctx)
@@ -68,8 +70,7 @@ ngx_http_idem_end_large(ngx_http_idem_ctx_t *ctx)
 }
 
 
-/* Makes the body that is held the result.  A body that cannot be read is not
- * kept. */
+/* Makes the held body the result.  A body that cannot be read is not kept. */
 
 static ngx_int_t
 ngx_http_idem_end_slice(ngx_http_idem_ctx_t *ctx)
@@ -101,9 +102,9 @@ ngx_http_idem_end_unslice(ngx_http_idem_ctx_t *ctx)
 
 
 /*
- * A response that is ready does not wait for longer than this: a withheld one
- * is asked for again, by a client that does not know that the work is done.
- * 0: for as long as any question to the store, which is on this host.
+ * How long a response that is ready waits for its record.  The client of a
+ * withheld one would ask again, because it does not know that the work is done.
+ * 0: as long as any op may take in a store on this host.
  */
 
 static ngx_msec_t
@@ -122,8 +123,7 @@ ngx_http_idem_end_limit(ngx_http_idem_ctx_t *ctx)
         limit = ngx_min(store->timeout, NGX_HTTP_IDEM_END_MS);
     }
 
-    /* An answer that has to travel may take longer than one that is only
-     * awaited. */
+    /* A result that has to travel gets a second more for each MiB. */
 
     return limit + (ctx->body.len >> 20) * 1000;
 }
@@ -163,7 +163,7 @@ ngx_http_idem_end_submit(ngx_http_idem_ctx_t *ctx)
                   "cannot record an outcome in the idempotency store: %s",
                   rc == IDEM_ENOMEM ? "no memory" : error.text);
 
-    /* Not from here: the caller may not expect to see the request go on. */
+    /* The caller still uses the request, so let it go on in the next turn. */
 
     ctx->code = rc;
     ngx_http_idem_later(ctx, ngx_http_idem_end_failed);
@@ -199,6 +199,8 @@ ngx_http_idem_end_done(ngx_http_idem_flight_t *flight)
         return;
     }
 
+    /* The same end again is safe: the store answers 0 if it has recorded it. */
+
     if (code != 0 && !flight->late
         && idem_error_kind(code) == IDEM_KIND_RETRY
         && (ngx_msec_int_t) (ctx->end_until - ngx_current_msec)
@@ -223,7 +225,7 @@ ngx_http_idem_end_done(ngx_http_idem_flight_t *flight)
 
             if (record->status == IDEM_STATUS_FAILED) {
 
-                /* A retry was one too many. */
+                /* This retry has used up idempotency_max_failures. */
 
                 ctx->outcome.status = IDEM_STATUS_FAILED;
             }
@@ -231,6 +233,9 @@ ngx_http_idem_end_done(ngx_http_idem_flight_t *flight)
     }
 
     if (flight->late) {
+
+        /* The flight still has them, and gives them back when it lands. */
+
         bytes = 0;
     }
 
@@ -269,6 +274,8 @@ ngx_http_idem_end_finish(ngx_http_idem_ctx_t *ctx, int code)
         ngx_log_error(NGX_LOG_ERR, c->log, 0,
                       "the idempotency store did not record an outcome: %s",
                       idem_error_text(code));
+
+        /* The work is done: the answer goes out, and its record comes later. */
 
         (void) ngx_http_idem_end_slice(ctx);
         ngx_http_idem_journal_keep(ctx->store, attempt, outcome, ctx->entry);

@@ -1,6 +1,7 @@
 
 /*
- * The answer of the work: held from its first byte, until its outcome is known.
+ * The answer of the work: held from its first byte until its outcome is on
+ * record, or the time of the store is up.
  */
 
 
@@ -65,6 +66,9 @@ ngx_http_idem_header_filter(ngx_http_request_t *r)
     }
 
     if (ctx->unguarded) {
+
+        /* Without an attempt nothing can be recorded. */
+
         ctx->state = NGX_HTTP_IDEM_REPLY;
 
         if (ngx_http_idem_add_header(r, "Idempotency-Recorded", "false", 5)
@@ -101,8 +105,8 @@ ngx_http_idem_header_filter(ngx_http_request_t *r)
         if (why != NULL) {
             ngx_http_idem_broken(ctx, why);
 
-            /* The upstream is let go of, and a page of nginx comes through here,
-             * in place of which the problem is sent. */
+            /* nginx closes the upstream, and its error page comes through here,
+             * where the problem replaces it. */
 
             return NGX_HTTP_BAD_GATEWAY;
         }
@@ -111,9 +115,9 @@ ngx_http_idem_header_filter(ngx_http_request_t *r)
     if (r->http_version < NGX_HTTP_VERSION_10) {
 
         /*
-         * The bytes were not HTTP.  nginx takes them for HTTP/0.9 and would pass
-         * them on without a header, on a connection that stays open.  No request
-         * of that version has a key.
+         * The bytes were not HTTP.  nginx takes them for HTTP/0.9 and would
+         * pass them on without a header, on a connection that stays open.  The
+         * request has a key, so its own version is a later one.
          */
 
         r->http_version = r->http_protocol.len == sizeof("HTTP/1.0") - 1
@@ -134,7 +138,7 @@ ngx_http_idem_header_filter(ngx_http_request_t *r)
 }
 
 
-/* The outcome of the work, as far as the header tells. */
+/* Decides the outcome of the work from the header. */
 
 static void
 ngx_http_idem_decide(ngx_http_idem_ctx_t *ctx)
@@ -166,9 +170,9 @@ ngx_http_idem_decide(ngx_http_idem_ctx_t *ctx)
 
 
 /*
- * NULL, or what is wrong with the head of an answer.  Of two lengths one may be
- * too short, and what is cut there would be replayed; an interim response that
- * came as the last one says nothing of what became of the work.
+ * Returns NULL, or what is wrong with the head of an answer.  Of two lengths
+ * one may be too short, and the truncated body would be replayed.  An interim
+ * response in the place of the last one does not show how the work ended.
  */
 
 static const char *
@@ -265,7 +269,7 @@ ngx_http_idem_capture(ngx_http_idem_ctx_t *ctx, ngx_chain_t *in)
             last = 1;
         }
 
-        /* The only sign that the upstream broke off in the middle. */
+        /* nginx gives no other sign that the upstream broke off. */
 
         if (b->flush && !b->last_buf && ngx_buf_special(b) && u != NULL
             && u->cleanup == NULL && !r->cached)
@@ -288,7 +292,7 @@ ngx_http_idem_capture(ngx_http_idem_ctx_t *ctx, ngx_chain_t *in)
 
         if (ctx->problem >= 0) {
 
-            /* Another answer was put in place of this one already. */
+            /* A problem replaces this body. */
 
             size = 0;
         }
@@ -327,8 +331,8 @@ ngx_http_idem_capture(ngx_http_idem_ctx_t *ctx, ngx_chain_t *in)
 
 
 /*
- * It is done, but will not be kept: that is recorded now.  The part that is
- * held goes out then, and after it @rest and all that still comes.
+ * The answer cannot be kept whole, but the work is done: record that now, and
+ * then send the part that is held, @rest, and everything that still comes.
  */
 
 static ngx_int_t
@@ -381,7 +385,11 @@ ngx_http_idem_broken(ngx_http_idem_ctx_t *ctx, const char *why)
 }
 
 
-/* Trailers, and what gRPC says in its headers, are not in a record. */
+/*
+ * Whether a record has room for all of the answer.  It has none for trailers,
+ * nor for the status that gRPC puts into them or into the headers.  gRPC-Web
+ * has its status in the body.
+ */
 
 static ngx_uint_t
 ngx_http_idem_replayable(ngx_http_request_t *r)

@@ -1,6 +1,7 @@
 
 /*
- * The fingerprint of a request: its parts, and its body, in turns of the loop.
+ * The fingerprint of a request: a hash of its parts and its body.  A body in a
+ * file is hashed over several turns of the loop.
  */
 
 
@@ -120,7 +121,10 @@ ngx_http_idem_request_hash(ngx_http_idem_ctx_t *ctx)
 }
 
 
-/* Nearly every body is in memory in one piece, or empty. */
+/*
+ * Whether one call can hash the whole body, which is the usual case: it is in
+ * memory in one piece, or empty, or not a part of the fingerprint.
+ */
 
 static ngx_uint_t
 ngx_http_idem_body_whole(ngx_http_idem_ctx_t *ctx, struct idem_slice *body)
@@ -129,7 +133,7 @@ ngx_http_idem_body_whole(ngx_http_idem_ctx_t *ctx, struct idem_slice *body)
 
     *body = idem_bytes(NULL, 0);
 
-    /* The selected value is in the place of the body. */
+    /* A selected value takes the place of the body. */
 
     if (cl == NULL || ctx->selected.data != NULL
         || !(ctx->conf->fingerprint & NGX_HTTP_IDEM_FP_BODY))
@@ -193,7 +197,8 @@ ngx_http_idem_add_part(ngx_array_t *parts, const char *name,
 }
 
 
-/* Each part follows its name, so that other rules give another print. */
+/* The name of each part is hashed too, so that other rules give another
+ * fingerprint. */
 
 static ngx_int_t
 ngx_http_idem_request_parts(ngx_http_idem_ctx_t *ctx, ngx_array_t *parts)
@@ -248,7 +253,7 @@ ngx_http_idem_request_parts(ngx_http_idem_ctx_t *ctx, ngx_array_t *parts)
         if (r->headers_in.content_type != NULL) {
             value = r->headers_in.content_type->value;
 
-            /* Each retry has another boundary. */
+            /* A client may choose a new boundary for each try. */
 
             if (value.len > form.len
                 && ngx_strncasecmp(value.data, form.data, form.len) == 0)

@@ -4,10 +4,10 @@
  * upstream, or was answered from its record, never goes to an upstream again.
  *
  * The effect of a configuration can hide in variables (error_page 502 =
- * $fallback), and in answers (X-Accel-Redirect). All of it comes through the
- * phases once more, and
- * so through here, before mirror, try_files and the content handler.  A location
- * without a content handler of its own has a file, and is let through.
+ * $fallback), and in answers (X-Accel-Redirect).  In each case the request
+ * comes through the phases once more, and so through here, before mirror,
+ * try_files and the content handler.  A location without a content handler of
+ * its own serves a file, and is let through.
  */
 
 
@@ -28,6 +28,8 @@ ngx_http_idem_guard(ngx_http_idem_ctx_t *ctx)
          || ctx->state == NGX_HTTP_IDEM_CAPTURE)
         && !ngx_http_idem_sent(r))
     {
+        /* No upstream has a byte of it, so this location may do the work. */
+
         ngx_http_idem_wrap(ctx);
         return NGX_DECLINED;
     }
@@ -50,7 +52,7 @@ ngx_http_idem_guard(ngx_http_idem_ctx_t *ctx)
 }
 
 
-/* The directive or header that began this turn through the phases. */
+/* The directive or header that sent the request through the phases again. */
 
 static const char *
 ngx_http_idem_guard_who(ngx_http_request_t *r)
@@ -96,9 +98,10 @@ ngx_http_idem_guard_refuse(ngx_http_idem_ctx_t *ctx)
 
 
 /*
- * A mirror of a request that is on its way to an error page would be a second one;
- * it has the body of the first, and GET as its method by then.  Other subrequests
- * that only read, such as those of auth_request and SSI, are not the work.
+ * A mirror of a request that is on its way to an error page would send the
+ * work again: it has the body of the request, and its method is GET by then.
+ * Other subrequests that only read, such as those of auth_request and SSI, do
+ * no work.
  */
 
 ngx_int_t

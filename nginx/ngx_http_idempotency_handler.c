@@ -85,7 +85,7 @@ ngx_http_idem_handler(ngx_http_request_t *r)
 
     if (conf->key_from != NULL) {
 
-        /* The key is selected once the body is there. */
+        /* The selector needs the body: ngx_http_idem_body_handler(). */
 
         ngx_str_null(&key);
         problem = IDEM_HTTP_UPGRADE;
@@ -123,7 +123,7 @@ ngx_http_idem_handler(ngx_http_request_t *r)
     ctx->key = key;
     ctx->scope = scope;
 
-    /* A large body that waits in a file is no reason for a warning. */
+    /* A large body in a file is expected, so nginx need not warn of it. */
 
     r->request_body_file_log_level = NGX_LOG_INFO;
 
@@ -138,7 +138,7 @@ ngx_http_idem_handler(ngx_http_request_t *r)
 }
 
 
-/* nginx would take a body that is not read for the next request. */
+/* Answers with a problem.  nginx would parse an unread body as a request. */
 
 static ngx_int_t
 ngx_http_idem_refuse(ngx_http_request_t *r, enum idem_http_problem_kind kind)
@@ -146,8 +146,8 @@ ngx_http_idem_refuse(ngx_http_request_t *r, enum idem_http_problem_kind kind)
     ngx_int_t  rc;
 
     /*
-     * Suppress 100 Continue; and what a client sends that waits for it may be
-     * its next request.
+     * Suppress 100 Continue.  A client that waited for it may skip the body, so
+     * the next bytes may be either the body or a request: close the connection.
      */
 
     r->expect_tested = 1;
@@ -243,7 +243,7 @@ ngx_http_idem_hash_handler(ngx_event_t *ev)
 /* ---- Begin ---- */
 
 
-/* Two headers of that name say nothing. */
+/* The traceparent of the request, unless there are several. */
 
 static struct idem_slice
 ngx_http_idem_traceparent(ngx_http_request_t *r)
@@ -280,6 +280,8 @@ ngx_http_idem_begin(ngx_http_idem_ctx_t *ctx)
     ngx_http_request_t         *r = ctx->request;
     ngx_http_idem_loc_conf_t   *conf = ctx->conf;
     ngx_http_idem_main_conf_t  *imcf;
+
+    /* A waiter starts no attempt: it needs neither the journal nor a limit. */
 
     if (!ctx->waits) {
         rc = ngx_http_idem_begin_local(ctx);
@@ -353,8 +355,9 @@ ngx_http_idem_begin(ngx_http_idem_ctx_t *ctx)
 
 
 /*
- * The owner of the key is in this worker: its duplicates cost the store nothing.
- * Only for as long as the lease that we know of: after it the store decides.
+ * Answers a duplicate without the store if this worker owns the key, but only
+ * until the lease ends that the worker knows of: after that another attempt may
+ * own the key, so the store decides.
  */
 
 static ngx_int_t
@@ -462,6 +465,9 @@ ngx_http_idem_begin_done(ngx_http_idem_flight_t *flight)
         /* The flight goes on; no request waits for it. */
 
     } else if (flight->ambiguous && flight->code != 0) {
+
+        /* The store may hold a claim, for which this request does no work. */
+
         flight->ctx = NULL;
         ngx_http_idem_unclaim(flight);
 
@@ -476,9 +482,10 @@ ngx_http_idem_begin_done(ngx_http_idem_flight_t *flight)
 
 
 /*
- * The request has gone, and its work will not start: give the claim back.  If the
- * store's answer was lost, ask until it comes; otherwise the claim would look like
- * work that stopped without a report, which under hold a person must decide about.
+ * The request has ended, and its work will not start: give the claim back.  If
+ * the store's answer was lost, ask until it comes; otherwise the claim would
+ * look like work that stopped without a report, and under hold a person would
+ * have to decide about it.
  */
 
 static void
@@ -517,7 +524,10 @@ ngx_http_idem_unclaim(ngx_http_idem_flight_t *flight)
 }
 
 
-/* Whether the key that was looked at may still be claimed. */
+/*
+ * Whether this was a look, and the key may still be claimed.  A look finds
+ * RELEASED where a claim would start an attempt.
+ */
 
 static ngx_uint_t
 ngx_http_idem_looked(ngx_http_idem_ctx_t *ctx)
@@ -534,7 +544,7 @@ ngx_http_idem_looked(ngx_http_idem_ctx_t *ctx)
 
     if (ctx->verdict == IDEM_BUSY && ctx->lease_left <= 0) {
 
-        /* A takeover goes on with what was counted when it began. */
+        /* The limits counted the key when its first attempt began. */
 
         ctx->limits->nelts = 0;
 

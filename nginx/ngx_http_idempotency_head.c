@@ -1,6 +1,6 @@
 
 /*
- * The head of an answer: what of it becomes the record, and how the record becomes
+ * The head of an answer: which of it is recorded, and how the record becomes
  * the head of a replay.
  */
 
@@ -63,6 +63,9 @@ ngx_http_idem_record_head(ngx_http_idem_ctx_t *ctx)
         while (rc == 0 && (h = ngx_http_idem_next_header(&place)) != NULL) {
 
             if (h->hash != 0 && ngx_http_idem_is_ours(&h->key)) {
+
+                /* Only the gateway may report to the client about the key. */
+
                 h->hash = 0;
             }
 
@@ -109,7 +112,7 @@ ngx_http_idem_record_head(ngx_http_idem_ctx_t *ctx)
 
     if (rc != 0 || size > 255) {
         ngx_log_error(NGX_LOG_WARN, r->connection->log, 0,
-                      "the headers of an answer are too large to be kept");
+                      "the headers of a response are too large to keep");
         ngx_http_idem_not_kept(ctx);
         return NGX_OK;
     }
@@ -205,8 +208,8 @@ ngx_http_idem_copy_header(ngx_http_request_t *r, struct idem_slice name,
 
     h->hash = 1;
 
-    /* The settings that other filters need. Not Location: nginx would make it
-     * absolute. */
+    /* Other filters find these by pointer.  Location gets none, because nginx
+     * would make it absolute. */
 
     if (ngx_http_idem_is(&h->key, "ETag")) {
         r->headers_out.etag = h;

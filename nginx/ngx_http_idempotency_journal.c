@@ -1,13 +1,15 @@
 
 /*
- * Outcomes that the store did not take.  They are put into the journal, which is
- * on a disk of this host, and told again and again for as long as the worker
- * lives; after it, by the next worker that starts, or by idem reconcile.
+ * Outcomes that the store did not record.  They go into the journal, on a disk
+ * of this host, and the worker submits them again and again for as long as it
+ * lives.  Those that it leaves are replayed by the next worker, or by idem
+ * reconcile.
  *
- * A thread of the worker tells what is in the journal, in slices: a request does
- * not wait for the others' outcomes.  It waits for those of its own key, as long
- * as any may be there: a store that has not heard of them would take their work
- * for one that stopped, and under rerun let it begin again.
+ * A thread of the worker, the teller, replays the journal in slices, so that a
+ * request does not wait for the outcomes of other keys.  It does wait for
+ * those of its own key while its worker knows of any that are in the journal
+ * alone: a store that lacks them takes their work for one that stopped, and
+ * under rerun lets it begin again.
  */
 
 
@@ -18,15 +20,15 @@
 
 #define NGX_HTTP_IDEM_UNRECORDED_MAX  1000
 
-/* The length of a slice, after which the teller rests as long; and its rest when
- * there is nothing to replay, or the store does not answer. */
+/* The length of a slice, after which the teller rests as long; and its rest if
+ * there is nothing to replay, or if the store does not answer. */
 #define NGX_HTTP_IDEM_TELL_MS         100
 #define NGX_HTTP_IDEM_TELL_AGAIN_MS   5000
 
 
 typedef struct {
     ngx_http_idem_store_t   *store;
-    ngx_http_idem_thread_t  *teller;    /* NULL: all that is asked for */
+    ngx_http_idem_thread_t  *teller;    /* NULL: the slice has no end */
     int64_t                  began_ms;
     ngx_uint_t               told;
     unsigned                 vain:1;    /* the store does not answer */
@@ -132,7 +134,7 @@ ngx_http_idem_journal_keep(ngx_http_idem_store_t *store,
         n++;
     }
 
-    /* A large outcome, or one over the limit, waits on disk only. */
+    /* A large outcome, or one over the limit, waits on disk alone. */
 
     flight = NULL;
 
@@ -202,7 +204,7 @@ ngx_http_idem_mono_ms(void)
 }
 
 
-/* Of an entry that the store was told; not 0 ends the slice. */
+/* Called for each entry that was replayed; not 0 ends the slice. */
 
 static int
 ngx_http_idem_journal_told(void *data, const struct idem_journal_info *info,
@@ -249,7 +251,10 @@ ngx_http_idem_journal_found(void *data, const struct idem_journal_info *info,
 }
 
 
-/* Another worker may be replaying, or have left entries: ask the journal. */
+/*
+ * Clears store->telling if no outcome waits.  Other workers replay entries and
+ * leave some too, so only the journal itself has the answer.
+ */
 
 static void
 ngx_http_idem_journal_settle(ngx_http_idem_store_t *store)
@@ -279,7 +284,7 @@ ngx_http_idem_journal_settle(ngx_http_idem_store_t *store)
 }
 
 
-/* One slice, in the teller; the first is under way before store->teller is set. */
+/* One slice, on the teller.  The first may run before store->teller is set. */
 
 static ngx_msec_t
 ngx_http_idem_journal_idle(ngx_http_idem_thread_t *teller,
@@ -337,8 +342,8 @@ ngx_http_idem_journal_tell(ngx_http_idem_ctx_t *ctx)
 }
 
 
-/* In the teller.  If the store did not answer a moment ago, do not wait for it again:
- * the begin will report that. */
+/* On the teller.  If the store did not answer a moment ago, do not wait for it
+ * again: the claim will report that. */
 
 static void
 ngx_http_idem_journal_tell_work(ngx_http_idem_ctx_t *ctx)
@@ -369,7 +374,7 @@ ngx_http_idem_journal_tell_done(ngx_http_idem_ctx_t *ctx)
 }
 
 
-/* ---- Putting, before a remote store is told ---- */
+/* ---- Putting, before a remote store gets the outcome ---- */
 
 
 void

@@ -1,8 +1,8 @@
 
 /*
- * Limits of how many new keys are let in.  The record is looked at first: what
- * is known is not counted.  Then one limit is asked after the other, each about
- * the identity of the key, so that a retry hears what was decided before.
+ * Limits on new keys.  The record is read first, because a known key does not
+ * count.  Then the limits are asked one after the other.  Each decides about
+ * the identity of the key, so that a retry gets the same decision again.
  */
 
 
@@ -62,7 +62,7 @@ ngx_http_idem_limit(ngx_http_idem_ctx_t *ctx)
 }
 
 
-/* The subject of each limit. A limit whose value is empty does not apply. */
+/* Evaluates the subject of each limit; one without a subject does not apply. */
 
 static ngx_int_t
 ngx_http_idem_limit_values(ngx_http_idem_ctx_t *ctx)
@@ -119,7 +119,7 @@ ngx_http_idem_limit_values(ngx_http_idem_ctx_t *ctx)
         limit->request.max = conf[i].max;
         limit->request.per_ms = conf[i].per_ms;
 
-        /* No request is about a window that is over, but clocks differ. */
+        /* A request is about the present window, but clocks differ. */
 
         limit->request.late_ms = IDEM_LIMIT_AHEAD_MS;
     }
@@ -306,7 +306,7 @@ ngx_http_idem_conf_limit(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
 
     if (ilcf->limits == NULL || (off && ilcf->limits != NGX_CONF_UNSET_PTR)) {
-        return "is either \"off\" or a limit";
+        return "cannot combine \"off\" with a limit";
     }
 
     if (off) {

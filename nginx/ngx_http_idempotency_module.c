@@ -39,9 +39,9 @@ static ngx_conf_bitmask_t  ngx_http_idem_methods[] = {
 
 
 /*
- * The rows of directives: one whose value goes to a place of the location's
- * configuration, read as <idem/setting.h> says or by a setter of nginx, and one
- * that has a setter of its own.
+ * The rows of directives.  _place(): its setter gets the place of a field of
+ * the location's configuration.  _value(): the same, and <idem/setting.h>
+ * defines what the value may be.  _own(): the setter knows its fields.
  */
 
 #define ngx_http_idem_directive(name, takes, set, offset, post)               \
@@ -213,7 +213,7 @@ ngx_http_idem_init_main_conf(ngx_conf_t *cf, void *conf)
 }
 
 
-/* Two workers with a memory of their own would each do the work once. */
+/* Each worker would have a memory store of its own, and do the work once. */
 
 static ngx_int_t
 ngx_http_idem_init_module(ngx_cycle_t *cycle)

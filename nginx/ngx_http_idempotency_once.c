@@ -1,12 +1,12 @@
 
 /*
- * Whether what a value is made of comes once in a request.
+ * Whether each part of a value comes at most once in a request.
  *
- * A variable of nginx shows the first of two header lines, arguments or cookies,
- * and hides the other; a service may take the last.  A client that gets a second
- * line past whatever sets the first one would choose whose key it is.  A value that
- * comes from a map or a "set" may be made of any variable that the configuration
- * reads.
+ * A variable of nginx shows the first of two header lines, arguments or
+ * cookies, and hides the other; a service may take the last.  If a proxy sets
+ * the first line, and lets a client add a second, the client chooses whose key
+ * it is.  A value that comes from a map or a "set" may be made of any variable
+ * that the configuration reads.
  */
 
 
@@ -26,8 +26,8 @@ static ngx_uint_t ngx_http_idem_once_any(ngx_http_request_t *r);
 
 
 /*
- * Lines of these are one list (RFC 9110).  Where it is not certain that the
- * value is made of them, several prove nothing.
+ * Several lines of one of these headers are one list (RFC 9110).  They are
+ * counted only if the value names the header itself.
  */
 
 static const char  *ngx_http_idem_lists[] = {
@@ -46,10 +46,10 @@ static const char  *ngx_http_idem_lists[] = {
 };
 
 
-/* ---- What a text is made of ---- */
+/* ---- The variables of a text ---- */
 
 
-/* The next variable of @text, "$name" or "${name}"; 0 at its end. */
+/* Takes the next "$name" or "${name}" out of @text.  0: there is none. */
 
 static ngx_uint_t
 ngx_http_idem_next_variable(ngx_str_t *text, ngx_str_t *name)
@@ -119,7 +119,7 @@ ngx_http_idem_is_list(ngx_str_t *name)
 }
 
 
-/* All variables that the configuration reads. */
+/* Whether all variables that the configuration reads come at most once. */
 
 static ngx_uint_t
 ngx_http_idem_once_any(ngx_http_request_t *r)
@@ -143,7 +143,7 @@ ngx_http_idem_once_any(ngx_http_request_t *r)
 }
 
 
-/* ---- How often it comes ---- */
+/* ---- How often a variable comes ---- */
 
 
 static u_char
@@ -153,7 +153,7 @@ ngx_http_idem_header_char(u_char c)
 }
 
 
-/* How many lines the variable @name, in which "-" is "_", could show. */
+/* How many header lines the variable @name, with "_" for "-", could show. */
 
 static ngx_uint_t
 ngx_http_idem_count_headers(ngx_http_request_t *r, u_char *name, size_t len)
@@ -180,7 +180,7 @@ ngx_http_idem_count_headers(ngx_http_request_t *r, u_char *name, size_t len)
 }
 
 
-/* How many "name=" there are in @text, between @between and spaces. */
+/* How many pairs "name=..." @text has, separated by the bytes of @between. */
 
 static ngx_uint_t
 ngx_http_idem_count_pairs(ngx_str_t *text, const char *between, u_char *name,

@@ -39,7 +39,7 @@ ngx_http_idem_owner_bucket(const uint8_t *id)
 }
 
 
-/* The owner of the record that @ctx is about; it may be another request. */
+/* The request of this worker that owns the record of @ctx; or NULL. */
 
 ngx_http_idem_ctx_t *
 ngx_http_idem_owner_find(ngx_http_idem_ctx_t *ctx)
@@ -132,7 +132,7 @@ ngx_http_idem_own(ngx_http_idem_ctx_t *ctx)
         return NGX_ERROR;
     }
 
-    /* The whole answer is recorded, and not a part or a 304. */
+    /* The record must have the whole answer, and not a part or a 304. */
 
     r->disable_not_modified = 1;
     r->allow_ranges = 0;
@@ -162,8 +162,9 @@ ngx_http_idem_wrap(ngx_http_idem_ctx_t *ctx)
 
 
 /*
- * The effect of proxy_ignore_client_abort, for this request and any upstream;
- * and no second server is tried once the first one may have done the work.
+ * Has the effect of proxy_ignore_client_abort on this request, with any kind of
+ * upstream, and keeps nginx from trying a second server once the first one may
+ * have done the work.
  */
 
 static ngx_int_t
@@ -177,7 +178,7 @@ ngx_http_idem_content_handler(ngx_http_request_t *r)
     ctx = ngx_http_idem_ctx(r);
     r->content_handler = ctx->content_handler;
 
-    /* It may end the request: after this only DONE is certain. */
+    /* It may end the request: only NGX_DONE proves that @ctx still exists. */
 
     rc = r->content_handler(r);
 
@@ -202,7 +203,8 @@ ngx_http_idem_content_handler(ngx_http_request_t *r)
     *conf = *u->conf;
     conf->ignore_client_abort = 1;
 
-    /* The answer is held here, and a full disk of nginx's own would cut it. */
+    /* This module holds the answer.  If nginx wrote it to a file too, a full
+     * disk would cut it off. */
 
     conf->max_temp_file_size = 0;
 

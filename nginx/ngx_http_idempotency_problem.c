@@ -1,6 +1,6 @@
 
 /*
- * Problems (RFC 9457), and the headers that are added to any answer.
+ * Problem bodies (RFC 9457), and headers that the module adds to answers.
  */
 
 
@@ -33,7 +33,7 @@ ngx_http_idem_problem_header(ngx_http_request_t *r,
 
     if (kind == IDEM_HTTP_MISMATCH) {
 
-        /* nginx knows no words for it. */
+        /* nginx has no reason phrase for it. */
 
         ngx_str_set(&r->headers_out.status_line, "422 Unprocessable Content");
     }
@@ -59,7 +59,7 @@ ngx_http_idem_problem_header(ngx_http_request_t *r,
 }
 
 
-/* Sends it and ends the request.  @retry_after: 0, none. */
+/* Sends the problem and ends the request.  @retry_after: seconds; 0: none. */
 
 ngx_int_t
 ngx_http_idem_reply_problem(ngx_http_request_t *r,
@@ -158,8 +158,8 @@ ngx_http_idem_digits(u_char *p, ngx_uint_t n)
 
 
 /*
- * ngx_http_time(), for the years from 1970 to 9999: its ngx_sprintf() is one
- * instruction in thirty of a replay.
+ * Does the work of ngx_http_time() for the years from 1970 to 9999.  The
+ * ngx_sprintf() in there would be one instruction in thirty of a replay.
  */
 
 static void

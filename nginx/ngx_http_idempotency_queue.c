@@ -1,8 +1,8 @@
 
 /*
- * Requests to a store: flights, which are submitted together at the end of the
- * turn of the loop in which they were asked for, and land when they are
- * answered.
+ * Flights: ops on their way to a store.  The queue submits all ops of a turn
+ * of the event loop together at its end, so that they can share a commit.  A
+ * flight lands when the store has answered.
  */
 
 
@@ -11,7 +11,10 @@
 #include <idem/queue.h>
 
 
+/* The guard waits longer by this than the store, which normally reports its own
+ * timeout. */
 #define NGX_HTTP_IDEM_GRACE_MS  2000
+
 #define NGX_HTTP_IDEM_TURN      256
 #define NGX_HTTP_IDEM_SPARE     256
 
@@ -24,7 +27,7 @@ static void ngx_http_idem_guard_handler(ngx_event_t *ev);
 /* ---- Flights ---- */
 
 
-/* Free flights, to be used again. */
+/* Freed flights, for reuse. */
 
 static ngx_http_idem_flight_t  *ngx_http_idem_spare[NGX_HTTP_IDEM_SPARE];
 static ngx_uint_t               ngx_http_idem_spare_n;
@@ -162,8 +165,8 @@ ngx_http_idem_flight_pop(ngx_queue_t *queue)
 
 
 /*
- * An answer that the store knows already comes back at once: neither its
- * descriptor nor a timer is needed for that.
+ * Submits the ops of this turn.  The store may answer some of them at once,
+ * from memory: these need neither its descriptor nor a timer.
  */
 
 void
@@ -316,7 +319,7 @@ ngx_http_idem_guard_handler(ngx_event_t *ev)
 }
 
 
-/* ---- Room for what is large ---- */
+/* ---- Room for large bodies ---- */
 
 
 void

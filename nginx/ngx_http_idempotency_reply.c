@@ -35,7 +35,7 @@ ngx_http_idem_reply_verdict(ngx_http_idem_ctx_t *ctx)
         return ngx_http_idem_limit_refuse(ctx);
     }
 
-    /* A look of a waiter that failed: the attempt goes on, and time may be left. */
+    /* A waiter goes on if one of its looks failed: the attempt still runs. */
 
     if (ctx->code == 0 ? ctx->verdict == IDEM_BUSY
         : ctx->waits && (ctx->code == IDEM_EUNAVAILABLE
@@ -87,6 +87,9 @@ ngx_http_idem_refuse(ngx_http_idem_ctx_t *ctx,
     if (answer->problem == IDEM_HTTP_UNAVAILABLE && ctx->conf->store_error
         && !ctx->waits)
     {
+        /* idempotency_on_store_error pass.  It would let a waiter, whose work
+         * another request is doing, do it a second time. */
+
         ctx->verdict_name = "passed";
         ctx->unguarded = 1;
         ctx->state = NGX_HTTP_IDEM_OWNER;
@@ -133,13 +136,13 @@ ngx_http_idem_replay(ngx_http_idem_ctx_t *ctx, const struct idem_form *form)
 
     if (body.len <= NGX_HTTP_IDEM_MEMORY) {
 
-        /* It is sent from the op, which lives as long as the request. */
+        /* The op has the bytes, and lives as long as the request. */
 
         rc = ngx_http_idem_body_borrow(r, &ctx->body, body);
 
     } else {
 
-        /* A large one goes into a file, so that many of them fit. */
+        /* A large one goes into a file, so that many do not fill the memory. */
 
         rc = ngx_http_idem_body_add(r, &ctx->body,
                                     (u_char *) body.base, body.len, body.len);
@@ -161,7 +164,7 @@ ngx_http_idem_replay(ngx_http_idem_ctx_t *ctx, const struct idem_form *form)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    /* The filters find it in SEND with a header that is there already. */
+    /* The header is complete, so the filters only send it and the body. */
 
     ctx->header_done = 1;
     ctx->state = NGX_HTTP_IDEM_SEND;
@@ -188,7 +191,7 @@ ngx_http_idem_replay(ngx_http_idem_ctx_t *ctx, const struct idem_form *form)
 }
 
 
-/* The bytes of standard output, in one piece: a copy, if they are in several frames. */
+/* The bytes of standard output in one piece: a copy, if they have frames. */
 
 static ngx_int_t
 ngx_http_idem_replay_body(ngx_http_request_t *r, const struct idem_form *form,
@@ -233,7 +236,7 @@ ngx_http_idem_replay_body(ngx_http_request_t *r, const struct idem_form *form,
 }
 
 
-/* Reads a record that is too large to come unasked. */
+/* Reads the bytes of a result that the claim left out for their length. */
 
 static void
 ngx_http_idem_fetch(ngx_http_idem_ctx_t *ctx)
@@ -294,7 +297,8 @@ ngx_http_idem_fetch_done(ngx_http_idem_flight_t *flight)
             op = flight->op;
             flight->op = NULL;
 
-            /* A completed record does not change; but it may have expired. */
+            /* A completed record does not change, but it may have expired, and
+             * its key may have a new record. */
 
             record = idem_op_record(op);
 

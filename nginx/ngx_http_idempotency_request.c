@@ -1,14 +1,14 @@
 
 /*
- * The request's parts: its key and its scope; the headers that tell the
- * upstream of the attempt; and the request as it is kept.
+ * The key and the scope of a request, the headers that inform the upstream of
+ * the attempt, and the copy of the request that its record keeps.
  */
 
 
 #include "ngx_http_idempotency.h"
 
 
-/* Bytes of a request that are kept with its record. */
+/* The longest body of a request that its record keeps. */
 #define NGX_HTTP_IDEM_INPUT_MAX  (1024 * 1024)
 
 
@@ -32,10 +32,7 @@ static const char  *ngx_http_idem_ours[] = {
 /* ---- Key and scope ---- */
 
 
-/*
- * NGX_OK and the key; or NGX_DECLINED, and which problem it is: -1, none, the
- * request is not ours.
- */
+/* NGX_OK and the key; or NGX_DECLINED and the problem, or -1: let it pass. */
 
 ngx_int_t
 ngx_http_idem_request_key(ngx_http_request_t *r,
@@ -110,7 +107,7 @@ ngx_http_idem_request_key(ngx_http_request_t *r,
 }
 
 
-/* To something whose answers cannot be recorded. */
+/* Whether the request asks for a protocol whose answers no record can hold. */
 
 ngx_uint_t
 ngx_http_idem_request_upgrades(ngx_http_request_t *r)
@@ -122,7 +119,7 @@ ngx_http_idem_request_upgrades(ngx_http_request_t *r)
 }
 
 
-/* An empty scope must never come to be the global one. */
+/* An empty scope must never become the global one. */
 
 ngx_int_t
 ngx_http_idem_request_scope(ngx_http_request_t *r,
@@ -196,7 +193,7 @@ ngx_http_idem_request_strip(ngx_http_request_t *r)
 }
 
 
-/* Others point to the elements of the list: none of them may be moved. */
+/* Others point to the elements of the list, so none of them may move. */
 
 static ngx_int_t
 ngx_http_idem_remove_header(ngx_http_request_t *r, ngx_list_part_t *part,
@@ -210,8 +207,7 @@ ngx_http_idem_remove_header(ngx_http_request_t *r, ngx_list_part_t *part,
 
     if (part->nelts == 1 && part != &list->part) {
 
-        /* A reader of a list expects its first part not to be followed by an
-         * empty one. */
+        /* nginx's readers of a list expect no empty part after the first. */
 
         for (prev = &list->part; prev->next != part; prev = prev->next) {
             /* void */
@@ -257,7 +253,7 @@ ngx_http_idem_remove_header(ngx_http_request_t *r, ngx_list_part_t *part,
 
     if (list->last == part) {
 
-        /* It begins in the middle of its memory, so nothing is added to it. */
+        /* The part begins in the middle of its memory: it must not grow. */
 
         list->last = rest;
         list->nalloc = rest->nelts;
@@ -328,7 +324,7 @@ ngx_http_idem_request_chain(ngx_http_idem_ctx_t *ctx)
 }
 
 
-/* ---- The request as it is kept ---- */
+/* ---- The request in its record ---- */
 
 
 /* Copies ctx->body_len bytes of the body and returns where they end; or NULL. */

@@ -7,7 +7,7 @@
 #include "ngx_http_idempotency.h"
 
 
-/* No body is larger that a selector takes. */
+/* Selectors take no larger body. */
 #define NGX_HTTP_IDEM_SELECT_MAX   (16 * 1024 * 1024)
 
 
@@ -21,8 +21,8 @@ static ngx_int_t ngx_http_idem_select_refuse(ngx_http_idem_ctx_t *ctx,
     ngx_http_idem_select_t *select, int code, struct idem_error *error);
 
 
-/* NGX_OK: what there is to select is there.  NGX_DONE: the request is answered.
- * Else what it is finalized with. */
+/* NGX_OK: key and fingerprint are in @ctx as far as the location selects them.
+ * NGX_DONE: the request is answered.  Else the status to finalize it with. */
 
 ngx_int_t
 ngx_http_idem_select(ngx_http_idem_ctx_t *ctx)
@@ -180,7 +180,7 @@ ngx_http_idem_select_body(ngx_http_idem_ctx_t *ctx, ngx_str_t *body,
 }
 
 
-/* Either the request lacks something, or this was not the time. */
+/* Without memory a later try may succeed; else the request itself is wrong. */
 
 static ngx_int_t
 ngx_http_idem_select_refuse(ngx_http_idem_ctx_t *ctx,

@@ -1,6 +1,6 @@
 
 /*
- * Directives whose selectors select key and fingerprint.
+ * The directives idempotency_key_from and idempotency_fingerprint_from.
  */
 
 
@@ -62,7 +62,7 @@ ngx_http_idem_select_create(ngx_conf_t *cf, ngx_str_t *name, ngx_str_t *text,
     select->text = *text;
     select->fingerprint = fingerprint;
 
-    /* Its last byte is followed by a NUL, as of all arguments. */
+    /* nginx puts a NUL after each argument. */
 
     if (idem_selector_create((char *) text->data, &select->selector, &error)
         != 0)
@@ -86,7 +86,7 @@ ngx_http_idem_select_destroy(void *data)
 }
 
 
-/* For both directives of a pair; their order does not matter. */
+/* Whether two directives that exclude each other are set, in either order. */
 
 ngx_uint_t
 ngx_http_idem_select_contradicts(ngx_http_idem_loc_conf_t *conf)
@@ -104,7 +104,8 @@ ngx_http_idem_select_contradicts(ngx_http_idem_loc_conf_t *conf)
 }
 
 
-/* A setting of an inner level takes the place of the other of its pair outside. */
+/* A directive of an inner level also replaces the other one of its pair that an
+ * outer level has. */
 
 void
 ngx_http_idem_merge_select(ngx_http_idem_loc_conf_t *conf)

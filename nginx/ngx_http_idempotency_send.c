@@ -1,6 +1,6 @@
 
 /*
- * The way out of an answer whose outcome was recorded, or could not be.
+ * Sends an answer after its outcome was recorded, or could not be.
  */
 
 

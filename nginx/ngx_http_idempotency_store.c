@@ -1,7 +1,8 @@
 
 /*
- * One store and one queue of it in each worker, its descriptor in the event loop:
- * opened when the worker starts, again while that fails, closed when it leaves.
+ * The stores of a worker, each with a queue whose descriptor is in the event
+ * loop.  The worker opens them when it starts, tries again every 5 seconds if
+ * that fails, and closes them when it exits.
  */
 
 
@@ -76,7 +77,7 @@ ngx_http_idem_init_process(ngx_cycle_t *cycle)
         store->again.log = cycle->log;
         store->again.cancelable = 1;
 
-        /* An error here would make the master start workers for ever. */
+        /* After an error from here the master would start workers for ever. */
 
         ngx_http_idem_store_open(store);
         ngx_add_timer(&store->again, NGX_HTTP_IDEM_REOPEN_MS);
@@ -86,7 +87,7 @@ ngx_http_idem_init_process(ngx_cycle_t *cycle)
 }
 
 
-/* One for all stores of this process, until it ends. */
+/* One meter counts for all stores of this process, and stays open. */
 
 static struct idem_meter *
 ngx_http_idem_meter(ngx_log_t *log)
@@ -266,7 +267,7 @@ ngx_http_idem_exit_process(ngx_cycle_t *cycle)
             ngx_http_idem_turn(store);
         }
 
-        /* No request is left; only detached flights still matter. */
+        /* No request is left, but ends without one must still be recorded. */
 
         while (store->queue != NULL && idem_queue_len(store->queue) > 0) {
             ngx_time_update();

@@ -1,8 +1,8 @@
 
 /*
- * A thread for blocking calls: to the disk of a journal, or to a store while the
- * journal is replayed.  It runs the jobs of requests one by one, and in between
- * its idle function.
+ * A thread for blocking calls: to the disk of a journal, or to a store while
+ * the journal is replayed.  It runs the jobs of requests one by one, and its
+ * idle function in between.
  */
 
 
@@ -150,7 +150,7 @@ ngx_http_idem_thread_wanted(ngx_http_idem_thread_t *t)
 }
 
 
-/* The timer only keeps a worker that is shutting down. */
+/* A worker that shuts down exits when no timer is left, so each job has one. */
 
 static void
 ngx_http_idem_thread_guard(ngx_event_t *ev)
@@ -180,12 +180,12 @@ ngx_http_idem_thread_do(ngx_http_idem_thread_t *t)
     ngx_queue_insert_tail(&t->done, q);
 
     if (write(t->fd, &one, sizeof(one)) < 0) {
-        return; /* The descriptor is readable already. */
+        return; /* It can be read already, since nobody has read it yet. */
     }
 }
 
 
-/* How long a thread that was idle may sleep. */
+/* Calls the idle function, and sets *@until, when it is to be called again. */
 
 static void
 ngx_http_idem_thread_idle(ngx_http_idem_thread_t *t, struct timespec *until)

@@ -95,7 +95,7 @@ ngx_http_idem_variable(ngx_http_request_t *r, ngx_http_variable_value_t *v,
 
     case NGX_HTTP_IDEM_VAR_KEY:
 
-        /* Of its identity: the key itself may be a secret. */
+        /* A log shows part of the identity, because the key may be a secret. */
 
         if (ngx_http_idem_id(ctx) != NULL) {
             p = ngx_hex_dump(p, ctx->id, 8);

@@ -1,7 +1,8 @@
 
 /*
- * Requests that wait for the end of another attempt with their key.  Its end in
- * this worker wakes them; that in another one they see by asking.
+ * Requests that wait for the end of another attempt with their key.  An end in
+ * this worker wakes them; for one elsewhere they ask the store from time to
+ * time.
  */
 
 
@@ -27,7 +28,7 @@ ngx_http_idem_wait_init(void)
 }
 
 
-/* NGX_DONE: it waits.  NGX_DECLINED: it must not, or no longer. */
+/* NGX_DONE: the request waits.  NGX_DECLINED: it must not, or no longer. */
 
 ngx_int_t
 ngx_http_idem_wait(ngx_http_idem_ctx_t *ctx)
@@ -54,10 +55,10 @@ ngx_http_idem_wait(ngx_http_idem_ctx_t *ctx)
         ctx->wait.handler = ngx_http_idem_wait_handler;
         ctx->wait.log = r->connection->log;
 
-
     } else if (ctx->lease_left <= 0) {
 
-        /* The lease is over: another request may start, and a waiter does not. */
+        /* The lease is over, so the end may never come.  A waiter starts no
+         * work itself; the client's next request may. */
 
         return NGX_DECLINED;
     }
@@ -87,6 +88,9 @@ ngx_http_idem_wait(ngx_http_idem_ctx_t *ctx)
     ctx->wait_step = ngx_min(ctx->wait_step * 2, NGX_HTTP_IDEM_STEP_MAX);
 
     if (ngx_http_idem_owner_find(ctx) != NULL) {
+
+        /* ngx_http_idem_wake() will be called in this worker. */
+
         step = NGX_HTTP_IDEM_STEP_MAX;
     }
 

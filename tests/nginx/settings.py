@@ -73,8 +73,8 @@ def refused():
     yield "has a name", on + "idempotency_limit '' $arg_a 8r/d;", {}
     yield "has a name", on + f"idempotency_limit {'a' * 256} $arg_a 8r/d;", {}
     yield "duplicate", on + 2 * "idempotency_limit a $arg_a 8r/d;", {}
-    yield "either", on + "idempotency_limit off; idempotency_limit a $arg_a 8r/d;", {}
-    yield "either", on + "idempotency_limit a $arg_a 8r/d; idempotency_limit off;", {}
+    yield "cannot combine", on + "idempotency_limit off; idempotency_limit a $arg_a 8r/d;", {}
+    yield "cannot combine", on + "idempotency_limit a $arg_a 8r/d; idempotency_limit off;", {}
     yield "at most 8", on + "".join(
         f"idempotency_limit {name} $arg_a 8r/d;" for name in "abcdefghi"), {}
     yield "works in one worker only", on.replace("sqlite:idem.db", "memory:"), {"workers": 2}
