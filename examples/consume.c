@@ -3,7 +3,7 @@
  *
  *     consume QUEUE STORE
  *
- * It ends when nothing more comes. A message that says "fail" fails.
+ * It ends when the queue of messages is empty. The work of a message "fail" fails.
  */
 #include <idem/consume.h>
 #include <idem/queue.h>
@@ -21,13 +21,13 @@ static struct idem_consumer *consumer;
 static struct idem_queue *queue;
 static unsigned done, replayed, failed;
 
-/* The work. False: it failed, and nothing of it happened. */
+/* Does the work. Returns false if it failed and had no effect. */
 static bool handle(const struct idem_message *message)
 {
     return message->body.len != 4 || memcmp(message->body.base, "fail", 4) != 0;
 }
 
-/* A message that could not be asked about is asked again later. */
+/* If the store cannot be asked now, the consumer returns the message later. */
 static void submit(struct idem_message *message, struct idem_op *op)
 {
     struct idem_error error;
@@ -55,8 +55,8 @@ static void begin(struct idem_message *message)
     submit(message, op);
 }
 
-/* It is ours: the work, and then its outcome for the store. At the last receive
- * that the queue allows a failure is for a person. */
+/* The attempt is ours: does the work, and submits its outcome. After the last
+ * receive that the queue allows nobody tries again, so a person must see a failure. */
 static void work(struct idem_message *message, struct idem_op *begun)
 {
     static const char says_done[] = "done", says_failed[] = "failed";
@@ -75,7 +75,7 @@ static void work(struct idem_message *message, struct idem_op *begun)
         outcome.status = max != 0 && message->receives >= max
                              ? IDEM_STATUS_FAILED
                              : IDEM_STATUS_RELEASED;
-        outcome.text = idem_str("it said so");
+        outcome.text = idem_str("the message asks for a failure");
         message->user = (void *)(uintptr_t)says_failed;
     }
     if (idem_op_end(attempt, &outcome, &op, &error) != 0) {
@@ -86,7 +86,7 @@ static void work(struct idem_message *message, struct idem_op *begun)
     idem_attempt_destroy(attempt);
 }
 
-/* Its outcome is on record, or known to be another's. */
+/* The outcome is on record. */
 static void finish(struct idem_message *message)
 {
     if (strcmp(message->user, "done") == 0) {
@@ -123,7 +123,7 @@ static void answered(struct idem_op *op)
 
     if (idem_error_kind(idem_op_code(op)) == IDEM_KIND_RETRY &&
         message->user != NULL) {
-        submit(message, op); /* The same op again is always safe. */
+        submit(message, op); /* Submitting an op again is always safe. */
         return;
     }
     if (idem_op_code(op) != 0) {
@@ -136,7 +136,7 @@ static void answered(struct idem_op *op)
     idem_op_destroy(op);
 }
 
-/* Until there is something to do for the queue of messages or that of ops. */
+/* Waits until the queue of messages or the queue of ops has something to do. */
 static void wait_for_news(void)
 {
     struct pollfd news[] = {
@@ -147,7 +147,7 @@ static void wait_for_news(void)
     (void)poll(news, 2, 50);
 }
 
-/* 0, or 1 after saying why. */
+/* Returns 0, or 1 after printing the error. */
 static int consume(void)
 {
     struct idem_error error;

@@ -5,21 +5,21 @@
 #include <idem.h>
 #include <stdio.h>
 
-/* One order, and room for what its work leaves: the result must stay until idem_once()
+/* One order, and room for its receipt: the result must stay until idem_once()
  * returns. */
 struct order {
     const char *name;
     char receipt[64];
 };
 
-/* The work. It runs at most once, unless somebody says that it may run again. */
+/* The work. It runs at most once, unless a person decides that it may run again. */
 static void charge(void *ctx, struct idem_attempt *attempt,
                    struct idem_outcome *ret_outcome)
 {
     struct order *order = ctx;
 
     printf("charging %s\n", order->name);
-    /* A payment service that knows fences would be given this one too. */
+    /* If the payment service checks fences, pass it this one too. */
     (void)snprintf(order->receipt, sizeof(order->receipt), "receipt %llu",
                    (unsigned long long)attempt->fence);
     ret_outcome->status = IDEM_STATUS_COMPLETED;
@@ -40,12 +40,12 @@ static int report(const struct idem_attempt *attempt)
                (const char *)record->result.bytes.base);
         return 0;
     case IDEM_BUSY:
-        printf("BUSY: %.*s is at work, for %lld ms at most\n",
+        printf("BUSY: %.*s is at work, and its lease has %lld ms left\n",
                (int)record->owner.len, (const char *)record->owner.base,
                (long long)attempt->lease_left_ms);
         return 75; /* EX_TEMPFAIL: try later. */
     default:
-        printf("%s: a person must look at it\n",
+        printf("%s: a person must decide\n",
                idem_verdict_name(attempt->verdict));
         return 76;
     }

@@ -9,10 +9,10 @@
  *     order-5f0c...: 3 of lamp
  *
  * An order is two writes: an item of its own, and fewer lamps in stock. Each run
- * makes up another id for the order, so that nothing but idem keeps a second order
- * from being written. One TransactWriteItems makes order, stock and record: whenever
- * this program is killed and whatever answer is lost, there are all of them or
- * none. Run it again until it answers.
+ * makes up another id for the order, so that only idem prevents a second order. One
+ * TransactWriteItems writes order, stock and record: whenever this program is killed
+ * and whichever answer is lost, the tables have all of them or none. Run it again
+ * until it answers.
  *
  * With --in-two-steps the key is claimed first, as for work that has to be done
  * before it is known what to write, and completed together with the writes.
@@ -40,13 +40,13 @@ struct order {
     const char *key;
     const char *item;
     long count;
-    char id[40]; /* Of this run's own. */
+    char id[40]; /* Another one in each run. */
     char receipt[256];
     char texts[WRITES][1024];
     struct idem_slice writes[WRITES];
 };
 
-/* Says on stderr why the receipt is missing. */
+/* Prints on stderr why the program gives no receipt. */
 static int say(const char *what, const char *why, int status)
 {
     (void)fprintf(stderr, "order: %s: %s\n", what, why);
@@ -101,7 +101,7 @@ static int write_order(struct order *o)
     return 0;
 }
 
-/* Another order under the same key is refused. */
+/* Covers item and count, so that another order under the same key is refused. */
 static int fingerprint_of(const struct order *o,
                           uint8_t ret_fingerprint[IDEM_FINGERPRINT_LEN])
 {
@@ -118,7 +118,7 @@ static int refused(const struct idem_dynamodb_committed *commit)
                EXIT_FAILURE);
 }
 
-/* The meaning of any verdict but STARTED for the customer. */
+/* Tells the customer what any verdict but STARTED means. */
 static int look_at_verdict(const struct order *o,
                            const struct idem_attempt *attempt)
 {
@@ -195,13 +195,13 @@ static int take_order(struct idem_store *store, const struct order *o,
     }
     request.key = idem_str(o->key);
     request.fingerprint = idem_bytes(fingerprint, sizeof(fingerprint));
-    /* A process that died before the transaction has written nothing. */
+    /* An attempt that died has written nothing, so it may always run again. */
     request.on_expired_lease = IDEM_RERUN;
     request.attempts_max = 0;
     request.lease_ms = 5000;
     status = in_two_steps ? order_in_two_steps(store, o, &request, &attempt)
                           : order_at_once(store, o, &request, &attempt);
-    /* The same for the first caller and for a replay. */
+    /* The first caller and a replay get the same receipt. */
     if (status == EXIT_SUCCESS) {
         (void)fwrite(attempt->record->result.bytes.base, 1,
                      attempt->record->result.bytes.len, stdout);

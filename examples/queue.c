@@ -59,7 +59,7 @@ static void submit_begin(struct idem_queue *queue, struct order *order)
     }
 }
 
-/* The key is ours: does the work, and has its outcome recorded. */
+/* The key is ours: does the work, and submits its outcome. */
 static void charge(struct idem_queue *queue, struct order *order,
                    struct idem_op *begun)
 {
@@ -107,7 +107,7 @@ static void answered(struct idem_queue *queue, struct idem_op *op)
 
     if (idem_error_kind(idem_op_code(op)) == IDEM_KIND_RETRY &&
         ++order->tries < TRIES) {
-        submit(queue, order, op); /* The same op again is always safe. */
+        submit(queue, order, op); /* Submitting an op again is always safe. */
         return;
     }
     if (idem_op_code(op) != 0) {

@@ -39,7 +39,7 @@ struct transfer {
     const char *amount;
 };
 
-/* Says on stderr why the receipt is missing. */
+/* Prints on stderr why the program gives no receipt. */
 static int say(const char *what, const char *why, int status)
 {
     (void)fprintf(stderr, "transaction: %s: %s\n", what, why);
@@ -54,7 +54,7 @@ static int say_error(const struct idem_error *error)
 }
 
 /* Runs one statement whose parameters ?1 to ?4 are the members of @transfer.
- * True if it changed one row. */
+ * Returns whether it changed one row. */
 static int change(sqlite3 *db, const char *sql, const struct transfer *t)
 {
     const char *values[] = {t->key, t->payer, t->payee, t->amount};
@@ -90,7 +90,7 @@ static int move_money(sqlite3 *db, const struct transfer *t)
                   t);
 }
 
-/* The transfer, its outcome and the COMMIT. Answers the exit status. */
+/* Makes the transfer, records its outcome and commits. Returns the exit status. */
 static int transfer_and_complete(sqlite3 *db, const struct transfer *t,
                                  struct idem_attempt *attempt)
 {
@@ -118,15 +118,15 @@ static int transfer_and_complete(sqlite3 *db, const struct transfer *t,
     return EXIT_SUCCESS;
 }
 
-/* Prints the receipt, which is the same for the first caller and for a replay:
- * only now, for what is printed before the COMMIT may yet be undone. */
+/* Prints the receipt, which is the same for the first caller and for a replay. It
+ * must not be printed before the COMMIT, which may fail. */
 static void print_receipt(const struct idem_record *record)
 {
     (void)fwrite(record->result.bytes.base, 1, record->result.bytes.len,
                  stdout);
 }
 
-/* Inside the transaction that is open on @db. */
+/* Works inside the transaction that is open on @db. */
 static int claim_and_transfer(sqlite3 *db, const struct transfer *t)
 {
     struct idem_request request = IDEM_REQUEST_INIT;
@@ -142,7 +142,7 @@ static int claim_and_transfer(sqlite3 *db, const struct transfer *t)
     }
     request.key = idem_str(t->key);
     request.fingerprint = idem_bytes(fingerprint, sizeof(fingerprint));
-    request.on_expired_lease = IDEM_HOLD; /* Never comes to it. */
+    request.on_expired_lease = IDEM_HOLD; /* No lease ever expires here. */
     request.retention_ms = IDEM_NEVER;
     if (idem_sqlite_begin_in(db, &request, &attempt, &error) != 0) {
         return say_error(&error);

@@ -1,6 +1,6 @@
-"""What the `try` of each folder here is played with: the same events for its handlers, those
-without idem and those with it, in Node.js and in Python, side by side. Each handler has a
-process, a service and a store of its own. A story fails if what it promises does not hold.
+"""The stage for the `try` of each folder here: it sends the same events to all handlers of the
+folder, those without idem and those with it, in Node.js and in Python, side by side. Each handler
+has a process, a service and a store of its own. A story fails if a promise does not hold.
 """
 
 import contextlib
@@ -40,12 +40,12 @@ RUNTIMES = {
 
 
 def say(text):
-    """A comment in the transcript."""
+    """Print a comment in the transcript."""
     print("\n# " + text.replace("\n", "\n# "), flush=True)
 
 
 class Function:
-    """A handler in a process, which is started anew after it died."""
+    """A handler in a process; after its death the next event starts another."""
 
     def __init__(self, path, place):
         self.path, self.name = path, os.path.basename(path)
@@ -61,8 +61,8 @@ class Function:
             self.env.update(NODE_PATH=place, PYTHONPATH=":".join(filter(None, python)))
 
     def ask(self, event):
-        """Return its answer to an event, the verdict for which it did not start, an error, or
-        that it died."""
+        """Send an event. Return the answer, the verdict that kept the work from starting, "error",
+        or "died"."""
         if self.process is None:
             command = [*RUNTIMES[self.path[-3:]], self.path]
             with open(os.path.join(self.directory, "log"), "a", encoding="utf-8") as log:
@@ -85,7 +85,7 @@ class Function:
         return "died"
 
     def wait_until_its_end_is_known(self):
-        """As the next delivery does by its delay: the child of idem sees the death."""
+        """Wait until idem has seen the death, as the delay of the next delivery would."""
         end = time.monotonic() + 60
         while not self.is_control and any(not record.get("overdue") for record in self.in_progress()):
             if time.monotonic() > end:
@@ -109,7 +109,7 @@ class Function:
         self.service.hooks[word] = act if always else once(act)
 
     def idem(self, *arguments):
-        """A command of idem on its store."""
+        """Run a command of idem on its store."""
         return subprocess.run(
             [PROGRAM, *arguments], env=self.env, capture_output=True, text=True, check=False
         )
@@ -132,7 +132,7 @@ class Stage:
         self.functions = functions
 
     def step(self, text, act, without, idem):  # pylint: disable=redefined-outer-name
-        """Do @act with each handler. It returns what is shown, and must be as said."""
+        """Do @act with each handler. Print what it returns, which must be as expected."""
         say(text)
         for function in self.functions:
             got, wanted = act(function), without if function.is_control else idem
@@ -142,7 +142,7 @@ class Stage:
                 sys.exit(f"    THE PROMISE DOES NOT HOLD: expected: {wanted}")
 
     def command(self, *arguments):
-        """Type a command of idem for each store."""
+        """Print a command of idem, and run it on each store."""
         print("\n$ idem " + shlex.join(arguments), flush=True)
         for function in self.functions:
             if not function.is_control:
@@ -153,7 +153,7 @@ class Stage:
 
 @contextlib.contextmanager
 def of(story):
-    """The handlers beside the file @story, in a directory of their own."""
+    """Give a Stage with the handlers beside the file @story, in a directory of their own."""
     folder = os.path.dirname(os.path.abspath(story))
     paths = sorted(glob.glob(folder + "/*.[jp][sy]"), key=lambda path: ("without" not in path, path))
     if not shutil.which("node"):

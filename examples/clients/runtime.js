@@ -1,6 +1,6 @@
-/* runtime.js FILE: call the handler of a file for each event, a line of standard input each.
+/* runtime.js FILE: call the handler of a file for each event, one on each line of input.
  *
- * Prints a line of JSON for each, as Lambda would be told. */
+ * Prints a line of JSON for each: the response or the error, as Lambda would get it. */
 'use strict';
 const { randomUUID } = require('node:crypto');
 const path = require('node:path');
@@ -8,7 +8,7 @@ const { createInterface } = require('node:readline');
 
 const { handler } = require(path.resolve(process.argv[2]));
 
-/* As much of the context of a function as is read. */
+/* The members of a function's context that the handlers read. */
 function context() {
     const end = Date.now() + 30_000;
     const getRemainingTimeInMillis = () => end - Date.now();

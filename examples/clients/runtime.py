@@ -1,6 +1,6 @@
-"""runtime.py FILE: call the handler of a file for each event, a line of standard input each.
+"""runtime.py FILE: call the handler of a file for each event, one on each line of input.
 
-Prints a line of JSON for each, as Lambda would be told.
+Prints a line of JSON for each: the response or the error, as Lambda would get it.
 """
 
 import importlib.util
@@ -11,7 +11,7 @@ import uuid
 
 
 class Context:
-    """As much of the context of a function as is read."""
+    """The members of a function's context that the handlers read."""
 
     function_name = "example"
 

@@ -1,4 +1,4 @@
-"""Somebody else's API, for the stories of this folder and of lambda/."""
+"""The API that the handlers call, for the stories of this folder and of lambda/."""
 
 import contextlib
 import http.server
@@ -7,10 +7,10 @@ import threading
 
 
 class Service:
-    """Each call books something, unless it has the key of a call before it: then it is
-    answered as that one was. @hooks[word] is called, after the booking and before the
-    answer, for a call about @word. @status[word] is what it is answered with instead of
-    201; 0: the connection is closed."""
+    """Each call books something, unless it has the key of an earlier call: then it gets the
+    receipt of that one. For a call about @word the service calls @hooks[word] after the
+    booking and before the answer, and answers with @status[word] instead of 201; 0: it
+    closes the connection."""
 
     def __init__(self):
         self.calls, self.booked, self.receipts = [], [], {}
@@ -58,18 +58,18 @@ class Service:
 
     @staticmethod
     def name_of(body):
-        """The order or amount in @body, which may be the message or the event with it."""
+        """Return the order or amount in @body, which is a message or an event with one."""
         told = json.loads(body)
         if "Records" in told:
             told = json.loads(told["Records"][0]["body"])
         return str(told["orderId"] if "orderId" in told else told["amount"])
 
     def bookings(self):
-        """Each order that was booked, and how often."""
+        """Return how often each order was booked."""
         return {name: self.booked.count(name) for name in sorted(set(self.booked))}
 
 
 def once(act):
-    """@act, at the first call only."""
+    """Return a function that calls @act, but only the first time."""
     acts = [act]
     return lambda: acts.pop()() if acts else None

@@ -1,7 +1,6 @@
-"""What the stories of these folders are played on: this machine, with Amazon's DynamoDB
-Local and a server of the SQS protocol instead of AWS, and the sandbox of the tests
-instead of Lambda. A story says what it does, shows commands, and fails if what it
-promises does not hold.
+"""The stage of the stories in these folders: this machine, with Amazon's DynamoDB Local
+and a server of the SQS protocol instead of AWS, and the sandbox of the tests instead of
+Lambda. A story prints what it does, shows commands, and fails if a promise does not hold.
 
 A `try` begins with
 
@@ -38,24 +37,24 @@ began = time.monotonic()
 
 
 def say(text):
-    """A comment in the transcript."""
+    """Print a comment in the transcript."""
     print("\n# " + text.replace("\n", "\n# "), flush=True)
 
 
 def check(what, got, wanted):
-    """Tell that @what is as it should be, or end the story."""
+    """Print that @what is as wanted, or end the story."""
     if got != wanted:
         sys.exit(f"    THE PROMISE DOES NOT HOLD: {what}: {got}, expected: {wanted}")
     print(f"    ok: {what}: {got}", flush=True)
 
 
 def run(*command):
-    """Run a command in the source's directory; its output is not the story's."""
+    """Run a command in the source tree, with its output beside the transcript."""
     subprocess.run(command, cwd=TOP, check=True, stdout=sys.stderr)
 
 
 def build():
-    """The program and the servers; the tests have both already."""
+    """Build the program and check for the servers; the tests have both already."""
     if "IDEM_PROGRAM" not in os.environ:
         run("tools/deps", "build")
         run("tools/deps", "servers")
@@ -68,7 +67,7 @@ def build():
 
 
 class Place:
-    """A directory, the servers, and the settings of those who use them."""
+    """A directory, the servers, and the settings of their clients."""
 
     def __init__(self, stack):
         self.stack = stack
@@ -88,7 +87,7 @@ class Place:
             self.idem(warm, "run", "--key", key, "--", "true")
 
     def store(self, table):
-        """A new table, as its URL."""
+        """Create a table, and return its URL."""
         url = f"dynamodb://{table}?endpoint={self.table_url}&region={REGION}"
         made = self.idem(url, "store", "create")
         if made.returncode != 0:
@@ -96,32 +95,32 @@ class Place:
         return url
 
     def queues(self):
-        """The endpoint of an SQS server."""
+        """Start an SQS server, and return its endpoint."""
         return self.stack.enter_context(sqs.server())
 
     def idem(self, store, *arguments):
-        """Run a command of idem on a store, and give how it ended."""
+        """Run a command of idem on a store, and return how it ended."""
         env = tap.environment({**self.credentials, "IDEM_STORE": store})
         return subprocess.run(
             [tap.PROGRAM, *arguments], env=env, capture_output=True, text=True, check=False
         )
 
     def show(self, store, *arguments):
-        """The same as at a prompt."""
+        """Do the same, and print it as at a prompt."""
         print("$ idem " + shlex.join(arguments))
         done = self.idem(store, *arguments)
         print(done.stdout + done.stderr, end="", flush=True)
         return done
 
     def records(self, store):
-        """What is on record, by key."""
+        """Return the records by key."""
         told = self.idem(store, "list", "--json").stdout.splitlines()
         return {record["key"]: record for record in map(json.loads, told)}
 
     def box(self, handler, env, program=None):
-        """A function of Lambda: a script, of the package that the first lines of the
-        template make, or a program that is linked with the runtime. Its directory may not
-        be written to."""
+        """Start a function of Lambda: a script, in the package that the first lines of
+        the template make, or a program that is linked with the runtime. It cannot write
+        into its directory."""
         task = self.packed(handler)
         name = os.path.basename(handler)
         if program is None:
@@ -139,7 +138,7 @@ class Place:
         return box
 
     def packed(self, handler):
-        """The directory of a function, as Lambda unpacks the package."""
+        """Make the directory of a function, as Lambda unpacks the package."""
         self.tasks += 1
         task = os.path.abspath(f"task{self.tasks}")
         os.mkdir(task)
@@ -154,7 +153,7 @@ class Place:
         return task
 
     def check_untouched(self):
-        """No function has written into its directory, which Lambda would not allow."""
+        """Check that no function wrote into its directory, which Lambda forbids."""
         say("No function has written into its directory, which Lambda would not allow.")
         for task, files in self.contents.items():
             if sorted(os.listdir(task)) != files:
@@ -163,7 +162,7 @@ class Place:
 
 
 def linked(source, *libraries):
-    """The program of an example in C, by the command in its first lines."""
+    """Build an example in C by the command in its first lines; return the program."""
     built = os.path.dirname(tap.PROGRAM)
     made = os.path.abspath(os.path.basename(source)[:-2])
     command = ["cc", "-I", os.path.join(TOP, "include"), "-o", made, source]
@@ -173,7 +172,7 @@ def linked(source, *libraries):
 
 
 def settings_in(source):
-    """The settings NAME=VALUE in the comment of an example."""
+    """Return the settings NAME=VALUE from the comment of an example."""
     found = {}
     with open(source, encoding="utf-8") as f:
         for line in f:
@@ -186,7 +185,7 @@ def settings_in(source):
 
 
 def crash(box):
-    """The function dies, as by a lack of memory or a fault of the machine."""
+    """Kill the function, as a lack of memory or a fault of the machine would."""
     tap.kill_session(box.process)
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """A runtime of Lambda without idem, for controls: it runs its handler for each event,
-or for each record of a batch, and tells what came of it."""
+or for each record of a batch, and reports the result."""
 
 import http.client
 import json
@@ -20,14 +20,14 @@ def call(method, path, body=None):
 
 
 def run(event):
-    """How the handler ended."""
+    """Run the handler, and return how it ended."""
     return subprocess.run(
         [os.environ["_HANDLER"]], input=event, stdout=subprocess.PIPE, check=False
     )
 
 
 def respond(text):
-    """The response to an event."""
+    """Return the response to an event."""
     event = json.loads(text)
     if "Records" not in event:
         return run(text).stdout

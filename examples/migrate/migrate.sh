@@ -3,15 +3,16 @@
 #
 #     migrate.sh app.db migrations
 #
-# Every host that is deployed to may call this, at the same time too: one runs a
-# migration, the others wait for it. It stops at the first that is not done, with
-# the exit status of idem run:
+# Every host of a deployment may call this, at the same time too: one runs a
+# migration, the others wait for it. It stops at the first migration that is not
+# done, with the exit status of idem run:
 #
 #     65  a file was changed after it was run
-#     76  one was interrupted: look how far it came, and say so
-#     else that of the migration, which failed: mend it, and say so
+#     75  another host is still at it after ten minutes
+#     76  a migration was interrupted: find out how far it came, and record that
+#     else that of the migration, which failed: mend it, and record that
 #
-# Saying so is: idem resolve --scope "migrate /path/to/app.db" 002-more
+# The command for that is: idem resolve --scope "migrate /path/to/app.db" 002-more
 #     --release (run it again) or --complete "" (it is done) --reason WHY
 set -eu
 

@@ -4,8 +4,8 @@
 #     idem run -k order-42 --on-expired-lease rerun --retention never -- \
 #         ./pay.sh 4200 eur
 #
-# idem passes its key on to us, and we pass it on to the service. So whatever dies
-# when, this may be run again: the service knows the charge, and answers as it did
+# idem passes its key on to us, and we pass it on to the service. So this may be run
+# again whatever died, and when: the service knows the charge, and answers as it did
 # the first time. That is why the policy may be "rerun".
 set -u
 
@@ -17,8 +17,8 @@ url=${PAYMENT_URL:-https://api.stripe.com}/v1/charges
 # clocks and for the way, the same key would be a new charge.
 key_life_s=${PAYMENT_KEY_LIFE:-82800}
 
-# The id of scope and key: 64 hex digits whatever the key is made of, other ones
-# for another scope, and `idem show` tells it to whoever asks the service.
+# The id of scope and key: 64 hex digits whatever the key contains, and different
+# ones in each scope. `idem show` prints it, to find the charge at the service.
 key=$(idem key -k "$IDEM_KEY" | awk '$1 == "id" { print $2 }')
 [ ${#key} -eq 64 ] || exit 75
 
@@ -66,10 +66,10 @@ while [ "$tries" -gt 0 ]; do
     [67],* | 0,401 | 0,403 | 0,404 | 0,429 | 0,503)
         ;; # Not reached, not let in, too busy: this one charged nothing.
     0,409 | 0,502 | 0,504 | [!0]*)
-        may_be_charged=1 # It is at work on it, or its answer was lost.
+        may_be_charged=1 # The service is still at it, or its answer was lost.
         ;;
     0,5??)
-        give_up "the service answered $status" # It would replay that, too.
+        give_up "the service answered $status" # It replays such an answer, too.
         ;;
     *)
         cat "$answer" # Declined, or not understood: an outcome like any other.

@@ -1,4 +1,4 @@
-// Charge.java KEY AMOUNT: charge once for each key, by idem serve. IDEM_STORE names the store.
+// Charge.java KEY AMOUNT: charge once for each key, through idem serve. IDEM_STORE names the store.
 import java.io.*;
 import java.lang.ProcessBuilder.Redirect;
 import java.nio.charset.StandardCharsets;
@@ -11,7 +11,7 @@ public final class Charge {
     static final Pattern ESCAPED = Pattern.compile("[\"\\\\\\p{Cntrl}]");
     static final Object END = new Object();
 
-    // JSON without lists: a Map, a String, or the word of another value. A service would take a library.
+    // Reads JSON without lists: a Map, a String, or any other value as text. Use a library in a service.
     static Object read(Matcher in) {
         in.find();
         if (in.group(1) != null) {

@@ -1,4 +1,4 @@
-// charge.go KEY AMOUNT: charge once for each key, by idem serve. IDEM_STORE names the store.
+// charge.go KEY AMOUNT: charge once for each key, through idem serve. IDEM_STORE names the store.
 package main
 
 import (

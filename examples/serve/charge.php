@@ -1,5 +1,5 @@
 <?php
-/* charge.php KEY AMOUNT: charge once for each key, by idem serve. IDEM_STORE names the store. */
+/* charge.php KEY AMOUNT: charge once for each key, through idem serve. IDEM_STORE names the store. */
 final class Idem
 {
     private $pipes;
@@ -55,7 +55,7 @@ final class Idem
 function charge(string $key, string $amount): array /* The effect: a line in the bank's ledger. */
 {
     if (!ctype_digit($amount)) {
-        throw new InvalidArgumentException("$amount is no amount");
+        throw new InvalidArgumentException("$amount is not an amount");
     }
     file_put_contents('ledger', "$key\n", FILE_APPEND);
     return ['receipt' => getmypid(), 'amount' => (int) $amount];

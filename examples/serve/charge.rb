@@ -1,4 +1,4 @@
-# charge.rb KEY AMOUNT: charge once for each key, by idem serve. IDEM_STORE names the store.
+# charge.rb KEY AMOUNT: charge once for each key, through idem serve. IDEM_STORE names the store.
 require 'json'
 require 'securerandom'
 

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Start one execution, named by the key of `idem run`, which gives the input on standard
-# input. A name that is taken is taken by this operation: idem compares the input.
+# Start one execution under a name made from the key of `idem run`, with the input from
+# standard input. If the name is taken, this operation took it: idem compares the input.
 set -eu
 
 name=$(idem key -k "$IDEM_KEY" | awk '$1 == "id" { print $2 }')

@@ -1,11 +1,11 @@
 #!/bin/sh
 # Start the state machine once for each order in a directory, however often this is run
-# and whatever it was cut off by:
+# and whatever interrupts it:
 #
 #     STATE_MACHINE_ARN=arn:aws:states:... ./start.sh orders
 #
-# The key is made of the order, and the name of its execution of the key. A lost answer
-# is asked for again under that name, which starts no second execution.
+# The key is made from the order, and the name of the execution from the key. After a
+# lost answer the next run requests that name again, which starts no second execution.
 set -u
 
 orders=${1:?usage: start.sh DIRECTORY}

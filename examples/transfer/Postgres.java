@@ -64,12 +64,12 @@ public class Postgres {
 
     /** Answers 0 and the token of an attempt, or 10 and the receipt of an earlier transfer. */
     static Said claim(Transfer t) throws IOException, InterruptedException, Refused {
-        /* A transfer takes milliseconds: the next caller after a crash waits no longer. */
+        /* A transfer takes milliseconds, and after a crash the next caller waits this long. */
         Said said = idem("begin", "-k", t.key, "--lease", "4s", "--on-expired-lease", "rerun",
                 "--max-attempts", "0", "--retention", "never",
                 "--fingerprint", t.payer + " " + t.payee + " " + t.amount);
         if (said.status != 0 && said.status != 10) {
-            throw new Refused(said.status == 65 ? 65 : 75, "idem says why");
+            throw new Refused(said.status == 65 ? 65 : 75, "idem begin failed");
         }
         return said;
     }
@@ -105,7 +105,7 @@ public class Postgres {
             throws IOException, InterruptedException, SQLException, Refused {
         Said said = idem("complete", "--token", token, "--result", receipt, "--as-sql");
         if (said.status != 0) {
-            throw new Refused(75, "idem says why");
+            throw new Refused(75, "idem complete failed");
         }
         String text;
         String[] values;

@@ -1,8 +1,8 @@
 /* The control of postgres.c: the same with a table of keys, and two commits.
  *
  * The transfer is committed, and then its key. Killed in between, this program leaves
- * a transfer without a key, and the next try transfers again. (The other order is no
- * better: a key without a transfer, which is never made.)
+ * a transfer without a key, and the next try transfers again. (The other order
+ * could leave a key without a transfer, which no later try would make.)
  *
  * Build: cc apart-postgres.c $(pkg-config --cflags --libs libpq)
  */

@@ -2,8 +2,8 @@
 """The control of transfer.py: the same with a table of keys, and two commits.
 
 The transfer is committed, and then its key. Killed in between, this program leaves a
-transfer without a key, and the next try transfers again. (The other order is no
-better: a key without a transfer, which is never made.)
+transfer without a key, and the next try transfers again. (The other order could
+leave a key without a transfer, which no later try would make.)
 """
 
 import sqlite3

@@ -35,7 +35,7 @@ enum {
     LEASE_MS = 4000, /* A transfer takes milliseconds. */
     RECEIPT_MAX = 512,
 
-    /* The answers of run() where it did not work. */
+    /* Results of run(). */
     FAILED = -1,
     REFUSED = -2, /* By a CHECK of the tables. */
 };
@@ -78,8 +78,8 @@ static bool is_violation(const PGresult *result)
 }
 
 /* Runs @sql, whose parameters $1 to $4 are the key, payer, payee and amount of @t; NULL:
- * it has none. The number in its one row, or of rows that it changed; or FAILED or
- * REFUSED. */
+ * it has none. Returns the number in its one row, or the number of rows that it changed;
+ * or FAILED or REFUSED. */
 static long run(PGconn *db, const char *sql, const struct transfer *t)
 {
     const char *values[] = {NULL, NULL, NULL, NULL};
@@ -104,11 +104,11 @@ static long run(PGconn *db, const char *sql, const struct transfer *t)
     return n;
 }
 
-/* Each names all parameters, so that the server knows their types. */
+/* Names all parameters, so that the server knows their types in each statement. */
 #define ALL                                                                    \
     "WHERE $1::text IS NOT NULL AND $2::text <> $3::text AND $4::int8 > 0"
 
-/* The effect. Its number, FAILED, or REFUSED. */
+/* The effect. Returns the number of the transfer, FAILED, or REFUSED. */
 static long move_money(PGconn *db, const struct transfer *t)
 {
     static const char *const payments[] = {
@@ -190,7 +190,7 @@ static int transfer_and_end(PGconn *db, const struct transfer *t,
         return say(PQerrorMessage(db), EXIT_AGAIN);
     }
     if (run(db, "COMMIT", NULL) < 0) {
-        /* It may have been committed: the next call knows. */
+        /* The commit may have succeeded: the next call finds out. */
         (void)fprintf(stderr, "postgres: try again: %s", PQerrorMessage(db));
         return EXIT_AGAIN;
     }
@@ -252,7 +252,7 @@ static int claim(struct idem_store *store, const struct transfer *t)
     }
     request.key = idem_str(t->key);
     request.fingerprint = idem_bytes(fingerprint, sizeof(fingerprint));
-    request.on_expired_lease = IDEM_RERUN; /* No end: no effect. */
+    request.on_expired_lease = IDEM_RERUN; /* Without an end no effect. */
     request.lease_ms = LEASE_MS;
     request.retention_ms = IDEM_NEVER;
     request.attempts_max = 0;

@@ -21,7 +21,7 @@ const { spawn } = require('node:child_process');
 const { once } = require('node:events');
 const { Client } = require('pg');
 
-// Of a transfer, which takes milliseconds: the next caller after a crash waits no longer.
+// A transfer takes milliseconds, and after a crash the next caller waits for this lease.
 const CLAIM = ['--lease', '4s', '--on-expired-lease', 'rerun', '--max-attempts', '0'];
 const CHECK_VIOLATION = '23514';
 
@@ -52,7 +52,7 @@ async function claim({ key, payer, payee, amount }) {
     case 10:
       return { receipt: printed };
     default:
-      throw new Refused(status === 65 ? 65 : 75, 'idem says why');
+      throw new Refused(status === 65 ? 65 : 75, 'idem begin failed');
   }
 }
 
@@ -76,7 +76,7 @@ async function end(db, token, receipt) {
   const { status, printed } = await idem(
     'complete', '--token', token, '--result', receipt, '--as-sql');
   if (status !== 0) {
-    throw new Refused(75, 'idem says why');
+    throw new Refused(75, 'idem complete failed');
   }
   // Not as one object: pg takes "rows" for the size of a page.
   const { text, values } = JSON.parse(printed);
@@ -86,7 +86,7 @@ async function end(db, token, receipt) {
 // Answers the receipt. What was not committed is rolled back when the connection ends.
 async function moveMoneyAndEnd(url, t, token) {
   const db = new Client({ connectionString: url });
-  db.on('error', () => {}); // A connection that is lost: the next query says so.
+  db.on('error', () => {}); // If the connection is lost, the next query fails.
   try {
     await db.connect();
     await db.query('BEGIN');

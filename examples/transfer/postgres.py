@@ -27,7 +27,7 @@ PAY = "UPDATE account SET balance = balance + %s WHERE name = %s"
 WRITE_DOWN = """
 INSERT INTO transfer (key, payer, payee, amount) VALUES (%s, %s, %s, %s) RETURNING id
 """
-# Of a transfer, which takes milliseconds: the next caller after a crash waits no longer.
+# A transfer takes milliseconds, and after a crash the next caller waits for this lease.
 CLAIM = ["--lease", "4s", "--on-expired-lease", "rerun", "--max-attempts", "0"]
 
 
@@ -36,7 +36,7 @@ class Refused(Exception):
 
 
 class NoSuchAccount(Exception):
-    """It has the name."""
+    """Has the name of the account."""
 
 
 def idem(*args):
@@ -54,7 +54,7 @@ def claim(key, payer, payee, amount):
         return printed.strip(), None
     if status == 10:
         return None, printed
-    raise Refused(65 if status == 65 else 75, "idem says why")
+    raise Refused(65 if status == 65 else 75, "idem begin failed")
 
 
 def move_money(db, key, payer, payee, amount):
@@ -70,7 +70,7 @@ def end(db, token, receipt):
     """Complete the attempt in the transaction that is open."""
     status, printed = idem("complete", "--token", token, "--result", receipt, "--as-sql")
     if status != 0:
-        raise Refused(75, "idem says why")
+        raise Refused(75, "idem complete failed")
     statement = json.loads(printed)
     # psycopg does not write its parameters as PostgreSQL does.
     text = re.sub(r"\$(\d+)", r"%(p\1)s", statement["text"])

@@ -1,8 +1,8 @@
-/* A consumer of a queue of orders: each is booked once, however often its message comes and
- * whichever message it comes in.
+/* A consumer of a queue of orders: each is booked once, however often the queue delivers its
+ * message, and if several messages name it.
  *
- * The service takes keys: what died is run again, with the same key, and is answered as
- * before. An order that kills the function is tried twice. */
+ * The service takes keys: after a death the next delivery sends the same key, and gets the
+ * same answer. An order that kills the function is tried twice. */
 'use strict';
 const idem = require('idem');
 
@@ -24,5 +24,5 @@ exports.handler = idem.lambdaHandler(consume, {
     store,
     key: '.body | fromjson | .orderId',
     attemptsMax: 2,
-    onDeath: 'now', // This process alone calls the service: the next need not wait for the lease.
+    onDeath: 'now', // Only this process calls the service: its successor need not await the lease.
 });

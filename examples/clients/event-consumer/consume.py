@@ -1,8 +1,8 @@
-"""A consumer of a queue of orders: each is booked once, however often its message comes and
-whichever message it comes in.
+"""A consumer of a queue of orders: each is booked once, however often the queue delivers its
+message, and if several messages name it.
 
-The service takes keys: what died is run again, with the same key, and is answered as before.
-An order that kills the function is tried twice.
+The service takes keys: after a death the next delivery sends the same key, and gets the same
+answer. An order that kills the function is tried twice.
 """
 
 import os
@@ -32,5 +32,5 @@ handler = idem.lambda_handler(
     store=store,
     key=".body | fromjson | .orderId",
     attempts_max=2,
-    on_death="now",  # This process alone calls the service: the next need not wait for the lease.
+    on_death="now",  # Only this process calls the service: its successor need not await the lease.
 )

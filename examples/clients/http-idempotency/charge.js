@@ -1,7 +1,7 @@
-/* A payment behind API Gateway, once for each Idempotency-Key of a client: the function that
- * makes it is wrapped.
+/* A payment with API Gateway in front, once for each Idempotency-Key of a client:
+ * store.idempotent() wraps the function that pays.
  *
- * rerun: the bank takes keys. What died is run again, with the same key, and the bank
+ * rerun: the bank takes keys. After a death the next request sends the same key, and the bank
  * answers as before. */
 'use strict';
 const idem = require('idem');
@@ -29,7 +29,7 @@ const chargeOnce = store.idempotent(charge, {
     scope: clientOf,
     fingerprint: (event) => JSON.parse(event.body),
     onExpiredLease: 'rerun',
-    onDeath: 'now', // This process alone calls the bank: the next need not wait for the lease.
+    onDeath: 'now', // Only this process calls the bank: its successor need not await the lease.
 });
 
 const STATUS = new Map([

@@ -1,8 +1,8 @@
-"""A payment behind API Gateway, once for each Idempotency-Key of a client: the function that
-makes it is decorated.
+"""A payment with API Gateway in front, once for each Idempotency-Key of a client: a decorator
+wraps the function that pays.
 
-rerun: the bank takes keys. What died is run again, with the same key, and the bank answers
-as before.
+rerun: the bank takes keys. After a death the next request sends the same key, and the bank
+answers as before.
 """
 
 import json
@@ -28,7 +28,7 @@ def client_of(event):
     scope=client_of,
     fingerprint=lambda event: json.loads(event["body"]),
     on_expired_lease="rerun",
-    on_death="now",  # This process alone calls the bank: the next need not wait for the lease.
+    on_death="now",  # Only this process calls the bank: its successor need not await the lease.
 )
 def charge(event):
     # The keys of one client are not those of another, at the bank too.

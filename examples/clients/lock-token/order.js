@@ -16,7 +16,7 @@ exports.handler = async ({ orderId }) => {
         lock = await locker.begin(`order/create/${orderId}`, { expect: 60_000 });
     } catch (error) {
         if (error instanceof idem.Failed) {
-            return { error: error.message }; // As fail() left it.
+            return { error: error.message }; // The text that fail() recorded.
         }
         throw error; // Busy: another process makes the call. Unknown: a person must look.
     }

@@ -14,7 +14,7 @@ def handler(event, _context):
     try:
         lock = locker.begin(f"order/create/{event['orderId']}", expect=60)
     except idem.Failed as error:
-        return {"error": str(error)}  # As fail() left it.
+        return {"error": str(error)}  # The text that fail() recorded.
     # Busy is raised if another process makes the call; Unknown if a person must look.
     if lock.replayed:
         return lock.result

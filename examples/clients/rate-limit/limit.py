@@ -1,7 +1,7 @@
-"""Eight requests of a user on a day: a request counts once, however often it is asked about.
+"""Eight requests of a user per day: a request counts once, however often the handler is asked.
 
-Its id comes from the one who sends it, and its day from the time of the event: both are the
-same for a retry after midnight.
+The caller chooses its id, and the time of the event gives its day: a retry after midnight has
+the same ones.
 """
 
 import os

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The status says it all: nobody reads the response to a message. */
+/* Only the status counts: nobody reads the response to a message. */
 static size_t discard(char *data, size_t one, size_t count, void *to)
 {
     (void)data;

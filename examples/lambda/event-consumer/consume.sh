@@ -1,6 +1,6 @@
 #!/bin/sh
-# A consumer of a queue of orders: each order is booked once, however often its
-# message comes and whichever message it comes in.
+# A consumer of a queue of orders: each order is booked once, however often the queue
+# delivers its message, and if several messages name it.
 #
 #     zip -j consume.zip consume.sh ../bootstrap "$IDEM"
 #
@@ -14,11 +14,11 @@
 # happened, and the next delivery starts anew.
 #
 # The event has one message in it; idem claims, records and reports the messages of a
-# batch one by one. After any other error, or a crash, the next delivery runs as a
-# takeover and sends the same key, by which the service recognises the order.
+# batch one by one. After any other error, or a crash, the next delivery takes over and
+# sends the same key, by which the service recognises the order.
 #
-# It writes no file (a function may write to /tmp alone) and needs curl, which
-# provided.al2023 has; jq it has not.
+# It writes no file (a function may write to /tmp alone), and needs curl, which
+# provided.al2023 has, but no jq, which it lacks.
 set -eu
 
 fail() {
@@ -30,7 +30,7 @@ if [ "${IDEM_TAKEOVER:-0}" = 1 ]; then
     echo "order $IDEM_KEY: attempt $IDEM_ATTEMPTS, an earlier one may have booked it" >&2
 fi
 
-# 64 hex digits, so that no key can break a header; `idem show` tells the same id.
+# 64 hex digits, so that no key can break a header; `idem show` prints the same id.
 id=
 if [ -n "${IDEM_KEY:-}" ]; then
     id=$(idem key --key "$IDEM_KEY")

@@ -56,7 +56,7 @@ static long long read_amount(const struct idem_lambda_call *call)
     return found;
 }
 
-/* Keep what the service answers; more than there is room for ends the transfer. */
+/* Keep the answer of the service. One that does not fit ends the transfer. */
 static size_t keep(char *data, size_t one, size_t count, void *to)
 {
     struct receipt *receipt = to;
@@ -70,7 +70,7 @@ static size_t keep(char *data, size_t one, size_t count, void *to)
     return count;
 }
 
-/* Ask the service to charge @amount, once for caller and key, whose id is @id. */
+/* Ask the service to charge @amount once. @id is the id of caller and key. */
 static CURLcode charge(CURL *curl, long long amount,
                        const uint8_t id[IDEM_ID_LEN], struct receipt *receipt,
                        long *ret_status)

@@ -9,13 +9,13 @@
 #     IDEM_LAMBDA_OUTCOME=NotReached=release    nothing happened: a retry starts anew
 #     PAYMENT_URL=...                           the service that charges
 #
-# The scope is the caller, as API Gateway has authenticated him: another caller with
-# the same key never gets his response. A request without a key is answered 400, one
-# that comes while the first is at work 409, another one under the same key 422, and a
-# retry gets the first response.
+# The scope is the caller, as API Gateway has authenticated it: another caller with the
+# same key never gets its response. A request without a key gets 400, one that comes
+# while the first is at work 409, another request under the same key 422, and a retry
+# the first response.
 #
 # It writes no file (a function may write to /tmp alone). provided.al2023 has curl and
-# base64; jq it has not, so idem, which the package has in it, reads the request.
+# base64, but no jq, so the idem of the package reads the request.
 set -eu
 
 fail() {
@@ -44,7 +44,7 @@ case $amount in
 esac
 
 # 64 hex digits for caller and key, so that neither can break a header, and the
-# service keeps callers apart; `idem show` tells the same id.
+# service keeps callers apart; `idem show` prints the same id.
 id=
 if [ -n "${IDEM_KEY:-}" ]; then
     id=$(idem key --key "$IDEM_KEY")

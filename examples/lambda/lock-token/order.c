@@ -19,7 +19,7 @@ struct receipt {
     char text[RECEIPT_MAX];
 };
 
-/* Keep what the service answers; more than there is room for ends the transfer. */
+/* Keep the answer of the service. One that does not fit ends the transfer. */
 static size_t keep(char *data, size_t one, size_t count, void *to)
 {
     struct receipt *receipt = to;

@@ -1,6 +1,6 @@
 #!/bin/sh
-# A function that calls somebody else's API once for each order, an API that takes no
-# idempotency keys, and what can become of a call that failed.
+# A function that calls an API once for each order. The API takes no idempotency keys, so
+# the function tells idem what a failed call may have done.
 #
 #     zip -j order.zip order.sh ../bootstrap "$IDEM"
 #
@@ -12,12 +12,13 @@
 #     IDEM_LAMBDA_RETENTION=30d
 #     API_URL=...                     the API
 #
-# Rejected: the API said no, which is the outcome, and nobody needs to look. Unclear: it
-# may have happened, and a person must look. NotReached: nothing happened, and the next
+# Rejected: the API refused the order, which is the outcome. Unclear: the API may have
+# made the order, and a person must find out. NotReached: nothing happened, and the next
 # delivery tries again.
 #
-# After any other error, such as one of this script, and after a crash, nobody knows: a
-# person must look. It writes no file, and needs curl, which provided.al2023 has.
+# After any other error, such as one of this script, and after a crash, the outcome is
+# unknown, and a person must find out. The function writes no file, and needs curl, which
+# provided.al2023 has.
 set -eu
 
 fail() {
@@ -41,6 +42,6 @@ esac
 case $status in
 2??) printf '%s\n' "${body:-null}" ;;
 429 | 503) fail NotReached "the API is busy: $status" ;;
-4??) fail Rejected "the API said $status" ;;
-*) fail Unclear "the API said $status" ;;
+4??) fail Rejected "the API answered $status" ;;
+*) fail Unclear "the API answered $status" ;;
 esac

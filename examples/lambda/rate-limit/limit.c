@@ -2,15 +2,16 @@
  *
  * The event is {"user": "u1", "request": "r1", "timestamp": 1510067704370}; the
  * response says whether this user is over the limit on that day, and how many
- * requests are left. The day is the event's, so that a retry after midnight hears
- * what it heard before.
+ * requests are left. The day is the event's, so that a retry after midnight gets the
+ * same decision.
  *
  *     cc -o bootstrap limit.c $(pkg-config --cflags --libs idem-aws json-c)
  *     zip -r limit.zip bootstrap lib
  *
  * on the function's system, Amazon Linux 2023; lib has the libraries that
- * `ldd bootstrap` names and the runtime lacks. It runs with IDEM_LAMBDA_KEY='[.user, .request]', so that a retry does not even ask the
- * limit, and two users may choose the same request id.
+ * `ldd bootstrap` names and the runtime lacks. It runs with
+ * IDEM_LAMBDA_KEY='[.user, .request]', so that a retry does not even ask the limit, and
+ * two users may choose the same request id.
  */
 #include <idem/lambda.h>
 #include <idem/limit.h>
@@ -43,8 +44,9 @@ static int decide(struct idem_store *store, struct json_object *event,
     limit.request = idem_str(text_of(event, "request"));
     limit.max = LIMIT;
     limit.per_ms = IDEM_LIMIT_DAY;
-    /* The event above is of 2017, and would be refused a day after its window: by
-     * then a decision is forgotten. Leave this out where events come in time. */
+    /* The event above is from 2017. A store refuses an event that comes a day after its
+     * window, because it may have forgotten the decision. Leave this out if your events
+     * come in time. */
     limit.late_ms = IDEM_DURATION_MAX_MS;
     if (json_object_object_get_ex(event, "timestamp", &member)) {
         limit.at_ms = json_object_get_int64(member);

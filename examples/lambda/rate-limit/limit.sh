@@ -8,10 +8,10 @@
 #     IDEM_LAMBDA_KEY='[.user, .request]'
 #     IDEM_LAMBDA_CREDENTIALS=pass  idem limit asks the table itself
 #     LIMIT_STORE=dynamodb://TABLE  where it is counted
-#     LIMIT_MAX=8                   so many requests of a user on a day
+#     LIMIT_MAX=8                   requests of a user per day
 #
 # The event is {"user": "u1", "request": "r1", "timestamp": 1510067704370}. The day is
-# the event's, so that a retry after midnight hears what it heard before.
+# the event's, so that a retry after midnight gets the same decision.
 set -eu
 
 fail() {

@@ -1,7 +1,8 @@
-/* A large limit that the stream of a table adds up, by two functions of this one
- * program. Each request is an item of a table, which its stream brings to be added to
- * the sum of its user and day. Requests on their way through the stream are not in the
- * sum yet, so that some more than the limit are admitted.
+/* A large limit that the stream of a table adds up, by two functions in this one
+ * program. The first writes each request as an item of a table. The second gets these
+ * items from the stream of the table, and adds each to the sum of its user and day. The
+ * sum lacks the requests that are still in the stream, so that some more than the limit
+ * are admitted.
  *
  *     cc -o bootstrap stream.c $(pkg-config --cflags --libs idem-aws json-c)
  *     zip -r stream.zip bootstrap lib
@@ -9,13 +10,13 @@
  * on the function's system, Amazon Linux 2023; lib has the libraries that
  * `ldd bootstrap` names and the runtime lacks. Both functions run with
  *
- *     IDEM_STORE=memory:            what counts is in STREAM_STORE
+ *     IDEM_STORE=memory:            the records are in STREAM_STORE
  *     IDEM_LAMBDA_SOURCE=direct
  *     IDEM_LAMBDA_KEY='.Records[0].eventID // [.user, .request]'
  *     STREAM_STORE=dynamodb://TABLE each request and each record of the stream once
  *     LIMIT_REQUESTS=TABLE          the requests; the stream has their new image
  *     LIMIT_SUMS=TABLE              the sums
- *     LIMIT_MAX=100000              so many requests of a user on a day
+ *     LIMIT_MAX=100000              requests of a user per day
  *
  * The event of the first is {"user": "u1", "request": "r1", "timestamp":
  * 1510067704370}, that of the second a batch of the stream.
@@ -59,8 +60,9 @@ static struct json_object *member_of(struct json_object *object,
     return member;
 }
 
-/* Makes the writes, in one transaction with a record of @key: once. 1: they are made,
- * now or before; 0: a condition among them does not hold; -1: nobody knows. */
+/* Makes the writes once, in one transaction with a record of @key. Returns 1 if they
+ * are made, now or before; 0 if one of their conditions does not hold; -1 if that is
+ * unknown. */
 static int make_once(struct idem_store *store, const char *scope,
                      const char *key, const struct idem_slice *writes,
                      size_t writes_len, struct idem_error *error)
@@ -73,7 +75,7 @@ static int make_once(struct idem_store *store, const char *scope,
     request.scope = idem_str(scope);
     request.key = idem_str(key);
     request.on_expired_lease = IDEM_RERUN;
-    request.retention_ms *= 2; /* A stream keeps what it has for a day. */
+    request.retention_ms *= 2; /* A stream keeps its records for a day. */
     if (idem_dynamodb_commit(store, &request, /* result= */ NULL, writes,
                              writes_len, &attempt, &commit, error) != 0) {
         return -1;
@@ -96,8 +98,8 @@ static int is_name(const char *text)
                         "abcdefghijklmnopqrstuvwxyz_.@-") == len;
 }
 
-/* The request, if the sum that is known is below the limit. Another time it is on
- * record, and admitted whatever the sum is. */
+/* Writes the request, if the known sum is below the limit. A retry finds it on record,
+ * and is admitted whatever the sum is. */
 static int put_request(const struct limiter *limiter, const char *sum,
                        const char *key, struct idem_error *error)
 {
@@ -121,8 +123,8 @@ static int put_request(const struct limiter *limiter, const char *sum,
     return make_once(limiter->store, "request", key, writes, 2, error);
 }
 
-/* The day is the event's, so that a retry after midnight hears what it heard
- * before. */
+/* The day is the event's, so that a retry after midnight gets the same
+ * decision. */
 static int take_request(struct idem_lambda_call *call,
                         struct json_object *event)
 {
@@ -154,7 +156,7 @@ static int take_request(struct idem_lambda_call *call,
 
 /* ---- A batch of the stream ---- */
 
-/* However often the stream brings a record, and in whatever batch. */
+/* Adds a record once, however often and in whatever batch the stream brings it. */
 static int add_record(const struct limiter *limiter, struct json_object *record,
                       struct idem_error *error)
 {
