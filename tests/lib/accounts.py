@@ -35,20 +35,20 @@ class Accounts:
             db.close()
 
     def effects(self):
-        """How many transfers each key had."""
+        """Return how many transfers each key had."""
         with self.open() as db:
             keys = db.execute("SELECT key FROM transfer").fetchall()
         return collections.Counter(key for key, in keys)
 
     def completed(self):
-        """The keys with a completed record, and how many have another one."""
+        """Return the keys with a completed record, and how many have another one."""
         with self.open() as db:
             rows = db.execute("SELECT key, status FROM idem_operations").fetchall()
         keys = [key for key, status in rows if status == "completed"]
         return collections.Counter(keys), len(rows) - len(keys)
 
     def assert_whole(self):
-        """The file is sound, and no money came or went but by transfers."""
+        """Fail unless the file is sound, and only transfers have moved money."""
         with self.open() as db:
             equal(db.execute("PRAGMA integrity_check").fetchone(), ("ok",))
             ann, bob = (b for b, in db.execute("SELECT balance FROM account"))
@@ -57,8 +57,8 @@ class Accounts:
             equal(ann + bob, 1000000)
 
     def assert_once(self, keys):
-        """Each of @keys has one effect and one completed record; nothing else
-        has either. Without any takeover: nothing is left in progress."""
+        """Fail unless each of @keys, and no other key, has one effect and one completed
+        record. Nothing is in progress, although nobody took anything over."""
         self.assert_whole()
         once = collections.Counter(keys)
         completed, others = self.completed()

@@ -1,5 +1,5 @@
-"""The programs of three articles on idempotency with DynamoDB, as they stand there, on
-the part of boto3's resource that they use.
+"""The programs of three articles on idempotency with DynamoDB, unchanged, on the part of
+boto3's resource that they use.
 
     table = Table(url, "IdempotencyStore")
     LockTokens(table).begin("order_12345")                  # lock tokens
@@ -17,7 +17,7 @@ import dynamo
 
 
 class ConditionFailed(Exception):
-    """ConditionalCheckFailedException; item: what stands in the way, if it was asked."""
+    """ConditionalCheckFailedException; item: the old item, if the request asked for it."""
 
     def __init__(self, item=None):
         super().__init__("ConditionalCheckFailedException")
@@ -96,8 +96,8 @@ class Table:
 
 
 def create(url, name, key, ttl, index=None):
-    """The table of an article's template. @ttl: None: it deletes nothing, as one whose
-    deletions take days. @index: what the index of the lock tokens is on."""
+    """Create the table of an article's template. Without @ttl it deletes nothing, like a
+    table whose deletions take days. @index: the key of the index of the lock tokens."""
     more = {}
     attributes = [{"AttributeName": key, "AttributeType": "S"}]
     if index is not None:
@@ -138,14 +138,14 @@ def iso(seconds):
 
 
 class LockTokens:
-    """What the article says in words: what is null is written as null, but for the
-    status, which the index does not take so."""
+    """The program that the article describes in words. It writes null for what is missing,
+    but for the status, because the index takes no null."""
 
     def __init__(self, table):
         self.table = table
 
     def begin(self, token, by="order_update_lambda/1", seconds=60, ttl=None, at=None):
-        """None: the lock is ours; else what is there."""
+        """Return None if the lock is ours, and otherwise the item."""
         now = time.time() if at is None else at
         item = {
             "lockToken": token,
@@ -206,7 +206,7 @@ class DuplicateCompletedException(IdempotencyException):
 
 
 class EventHandler:
-    """IdempotencyHandler of b_two_phase_handler.py. @result is what it stores."""
+    """IdempotencyHandler of b_two_phase_handler.py, which stores @result."""
 
     def __init__(self, table, key, timeout_seconds=30, result=None):
         self.table, self.idempotency_key = table, key
@@ -265,7 +265,7 @@ class EventHandler:
 
 
 def first_pass(table, key):
-    """a_first_pass_handler.py: False: a duplicate, skipped."""
+    """a_first_pass_handler.py. Return False for a duplicate, which it skips."""
     try:
         table.put_item(
             Item={"idempotencyKey": key, "expiryTimestamp": int(time.time()) + 60},
@@ -284,7 +284,7 @@ def answer_409():
 
 
 def http_begin(table, key, ttl_seconds=3600, lock_seconds=10):
-    """Steps 1 and 2 of the decorator: None: the work is ours; else the answer."""
+    """Do steps 1 and 2 of the decorator. Return None if the work is ours, or the answer."""
     now = int(time.time())
     try:
         table.put_item(
@@ -308,7 +308,7 @@ def http_begin(table, key, ttl_seconds=3600, lock_seconds=10):
 
 
 def http_take(table, key, current, new):
-    """take_over_lock(): None: it is ours."""
+    """take_over_lock(). Return None if the lock is ours."""
     try:
         table.update_item(
             Key={"idempotencyKey": key},

@@ -4,8 +4,8 @@
         ... requests to server.url ...
         server.seen      what arrived, in order
 
-@answers maps what stands behind the dot of X-Amz-Target to a function that gets
-the Connection and the Request. Every request's signature is checked on arrival.
+@answers maps the part of X-Amz-Target after its dot to a function that gets the
+Connection and the Request. The server checks the signature of each request on arrival.
 """
 
 import contextlib
@@ -86,7 +86,7 @@ class Connection:
         self.sock.sendall(data)
 
     def answer(self, body=b"{}", status="200 OK", date=True, length=True, **headers):
-        """Send a whole answer; in @headers "_" stands for "-"."""
+        """Send a whole answer. Write "_" for "-" in the names of @headers."""
         lines = [f"HTTP/1.1 {status}"]
         if date is True:
             date = formatdate(time.time() + self.server.offset, usegmt=True)

@@ -1,6 +1,6 @@
-"""axe-core, which looks at a page for what keeps people from using it (WCAG).
+"""axe-core, which finds what keeps people from using a page (WCAG).
 
-It is a package for the tests alone: tests/servers/package.json.
+Only the tests use this package: tests/servers/package.json.
 """
 
 import os
@@ -18,7 +18,7 @@ def _path():
 
 
 def look(page):
-    """(what is wrong, how many rules held) on @page as it is now."""
+    """Return (the violations, how many rules held) of @page as it is now."""
     if not os.path.exists(_path()):
         skip("axe-core is not installed: tools/deps servers")
     source = read(_path())

@@ -41,11 +41,11 @@ class Box:
         return ""
 
     def effects(self):
-        """How many times work had its effect."""
+        """Return how many times work had its effect."""
         return self.read("ledger").count("effect")
 
     def start(self, *args, env=None, cwd=None, status=None, **popen):
-        """@status: the file that the status line of idem run goes to."""
+        """Start idem. @status: the file to which idem run writes its status line."""
         ours = {
             "HOME": self.path,
             "IDEM_AUDIT_LOG": self.file("audit.log"),
@@ -66,15 +66,15 @@ class Box:
         return finish(self.start(*args, **more), input, timeout)
 
     def run(self, key, script, *options, **more):
-        """idem run of a line of shell."""
+        """Run a line of shell under idem run."""
         return self("run", "-k", key, *options, "--", "sh", "-c", script, **more)
 
     def start_run(self, key, script, *options, **popen):
-        """The same, left running."""
+        """Start the same, and leave it running."""
         return self.start("run", "-k", key, *options, "--", "sh", "-c", script, **popen)
 
     def run_refused(self, key, script, *options, **popen):
-        """How a run ends while its store takes nothing: @script waits at the gate."""
+        """Return how a run ends whose store refuses its outcome: @script waits at the gate."""
         worker = self.start_run(key, script, *options, **popen)
         self.await_pid()
         with locked(self):
@@ -84,19 +84,19 @@ class Box:
         return got
 
     def record(self, key):
-        """The record as idem show tells it; None if there is none."""
+        """Return the record as idem show prints it, or None."""
         shown = self("show", "--json", key)
         return json.loads(shown.stdout) if shown.status == 0 else None
 
     def shell(self, command):
-        """Type @command where `idem` is the program under test."""
+        """Run @command in a shell whose `idem` is the program under test."""
         env = {**os.environ, "IDEM_STORE": self.idem.store}
         env["PATH"] = self.path + ":" + env["PATH"]
         typed = ["bash", "-c", command]
         return subprocess.run(typed, cwd=self.path, env=env, capture_output=True)
 
     def await_pid(self):
-        """The process that the command wrote to its file "pid"."""
+        """Wait for the process id that the command writes to its file "pid"."""
         return int(until(lambda: self.read("pid").partition("\n")[0], "it is at work"))
 
     def has_status(self, key, status):
@@ -104,7 +104,7 @@ class Box:
         return record is not None and record["status"] == status
 
     def open_gate(self):
-        """Let through the one who reads from the gate."""
+        """Let the process through that reads from the gate."""
 
         def opened():
             try:
@@ -133,7 +133,7 @@ def box():
 
 
 class Worker:
-    """A process of the box that is told to go on by a line, and says lines itself."""
+    """A process of the box that waits for a line before it goes on, and prints lines."""
 
     def __init__(self, b, argv, env):
         self.process = start(argv, env, cwd=b.path, stdin=subprocess.PIPE, stderr=None)
@@ -157,7 +157,7 @@ class Worker:
 
 
 def finish(process, input=None, timeout=PATIENCE):
-    """The result of a process that ends by itself."""
+    """Wait for a process that ends by itself, and return its result."""
     try:
         stdout, stderr = process.communicate(input, timeout)
     except subprocess.TimeoutExpired as late:
@@ -180,7 +180,7 @@ def contains(text, *parts):
 
 
 def plainly(path, script):
-    """The control: the same command without idem."""
+    """Run the same command without idem, as a control."""
     return subprocess.run(["sh", "-c", script], cwd=path, capture_output=True)
 
 
@@ -216,7 +216,7 @@ def case(function=None, *, rows=(), slow=False):
 
 @contextlib.contextmanager
 def locked(b):
-    """Nobody can write to the store meanwhile."""
+    """Keep everybody from writing to the store, for a with block."""
     db = sqlite3.connect(b.file("idem.db"), isolation_level=None)
     db.execute("BEGIN IMMEDIATE")
     try:
@@ -231,7 +231,7 @@ class Terminal:
 
     def __init__(self, b, *argv):
         self.master, slave = pty.openpty()
-        self.modes = termios.tcgetattr(slave)  # As nobody has changed them yet.
+        self.modes = termios.tcgetattr(slave)  # Before anybody changes them.
         self.text = b""
 
         def take_it():

@@ -13,7 +13,7 @@ REGION = "eu-west-1"
 
 
 def check(url, env=None, verb=("store", "check")):
-    """The exit status, and the findings as {about: [(grade, text, mend)]}."""
+    """Return the exit status, and the findings as {about: [(grade, text, mend)]}."""
     done = run([PROGRAM, *verb, "--json", "--store", url], env)
     assert done.stdout, done.stderr
     answer = json.loads(done.stdout)
@@ -33,7 +33,7 @@ def check(url, env=None, verb=("store", "check")):
 
 
 def grades(findings):
-    """{about: its grades, apart from ok}."""
+    """Return {about: its grades, without ok}."""
     found = {about: [e[0] for e in each if e[0] != "ok"] for about, each in findings.items()}
     return {about: each for about, each in found.items() if each}
 
@@ -55,7 +55,7 @@ def server(kind):
 
 @contextlib.contextmanager
 def store_of(kind, made=Idem):
-    """A store of a service, made(its URL), in a new table or a new database."""
+    """Return made(URL) of a store in a new table or a new database of a service."""
     with postgres.server() if kind == "postgresql" else server(kind) as it:
         store = made(it.url if kind == "postgresql" else it[1])
         equal(store("store", "create").status, 0)
@@ -63,7 +63,7 @@ def store_of(kind, made=Idem):
 
 
 def aws_line(line, operation, region=REGION):
-    """The arguments of a line for the AWS command line: {option: words}."""
+    """Return the options of a line for the AWS command line: {option: words}."""
     words = shlex.split(line)
     equal(words[:3], ["aws", "dynamodb", operation])
     options = {}

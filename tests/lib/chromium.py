@@ -25,8 +25,8 @@ import time
 from patience import PATIENCE
 from tap import skip
 
-# Pages of its own, in processes of their own, that it has ready for each window; and one
-# process for the site to come.
+# Without these Chromium keeps pages of its own ready for each window, each in a process,
+# and another process for the next site.
 UNSEEN = ["WebUIOmniboxPopup", "WebUIOmniboxAimPopup", "WebUIOmniboxFullPopup",
           "SpareRendererForSitePerProcess"]  # fmt: skip
 
@@ -39,13 +39,13 @@ class Page:
         self.session = self.profile = None
 
     def begin(self):
-        """Be the one page of a new profile; the one before goes, with its pages."""
+        """Become the only page of a new profile. The former profile goes with its pages."""
         self.session = None
         if self.profile:
             self.call("Target.disposeBrowserContext", browserContextId=self.profile)
         self.profile = self.call("Target.createBrowserContext")["browserContextId"]
         self.loads = 0  # How many pages were loaded ...
-        self.awaited = 0  # ... and how many of these somebody waited for.
+        self.awaited = 0  # ... and how many of these a test waited for.
         self.requests = []  # The URLs that the browser asked for.
         self.complaints = []  # What it refused, and errors of pages.
         target = self.call("Target.createTarget", url="about:blank",
@@ -100,7 +100,7 @@ class Page:
         return answer["result"]
 
     def _begin(self):
-        """What is loaded from here on is worth waiting for."""
+        """Let await_load() wait for pages that load from here on."""
         self.awaited = self.loads
 
     def await_load(self):
@@ -114,7 +114,7 @@ class Page:
         self.await_load()
 
     def eval(self, script):
-        """The value of @script in a world apart from the page's."""
+        """Return the value of @script in a world apart from the page's."""
         for _ in range(10):
             frame = self.call("Page.getFrameTree")["frameTree"]["frame"]["id"]
             world = self.call("Page.createIsolatedWorld", frameId=frame)["executionContextId"]
@@ -134,7 +134,7 @@ class Page:
         return self.eval(f"[...document.querySelectorAll({json.dumps(selector)})].map(e => e.innerText)")
 
     def click(self, selector, load=True):
-        """Click in the middle of the first that is @selector, with the mouse."""
+        """Click with the mouse in the middle of the first element of @selector."""
         box = self.eval(
             f"(() => {{ const e = document.querySelector({json.dumps(selector)});"
             " e.scrollIntoView({block: 'center'}); const r = e.getClientRects()[0];"
@@ -158,7 +158,7 @@ class Page:
         self.await_load()
 
     def look(self, scheme="light", width=1100):
-        """See the page as one does who likes it @scheme ("light", "dark"), so wide."""
+        """Show the page to a person who prefers @scheme ("light", "dark"), @width wide."""
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
 
@@ -178,7 +178,7 @@ _running = []  # The page of the one browser.
 
 
 def browser():
-    """A page of a new profile, for a with block. The browser stays for the next one."""
+    """Give a page of a new profile, for a with block. The browser stays for the next one."""
     if shutil.which("chromium") is None:
         skip("chromium is not installed")
     if not _running or _running[0].process.poll() is not None:
@@ -191,7 +191,7 @@ def browser():
 
 @contextlib.contextmanager
 def started():
-    """A browser, and what will be its page."""
+    """Start a browser, and return it with its page."""
     ours_read, theirs_write = os.pipe()
     theirs_read, ours_write = os.pipe()
 

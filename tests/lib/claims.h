@@ -1,12 +1,11 @@
-/* Claims, and what they meet: each call answers as the test says, or the test fails.
- * The attempts and records that they give are freed when the test has ended. */
+/* Claims and their answers: the test fails unless each call answers as it expects. The end
+ * of the test frees the attempts and records that these calls return. */
 #ifndef TEST_CLAIMS_H
 #define TEST_CLAIMS_H
 
 #include <idem/operator.h>
 
-/* A store in memory, with @options (may be NULL), that is closed when the test has
- * ended. */
+/* Opens a store in memory, with @options (may be NULL); the end of the test closes it. */
 struct idem_store *open_memory(const struct idem_open_options *options);
 
 /* A claim of @key in the empty scope, under IDEM_HOLD. */
@@ -18,16 +17,16 @@ struct idem_request rerun(const char *key);
 /* "@stem@n"; valid for this thread's next 63 calls. */
 const char *numbered(const char *stem, size_t n);
 
-/* idem_begin(), which must answer @verdict. */
+/* Calls idem_begin(), which must answer @verdict. */
 struct idem_attempt *begin(struct idem_store *store,
                            const struct idem_request *request,
                            enum idem_verdict verdict);
 
-/* The same, without the attempt. */
+/* Does the same, without returning the attempt. */
 void expect(struct idem_store *store, const struct idem_request *request,
             enum idem_verdict verdict);
 
-/* Starts "k@from" to "k@to" less one, each as @request says, in one queue. */
+/* Begins "k@from" to "k@to" less one, each with @request, through one queue. */
 void start_many(struct idem_store *store, size_t from, size_t to,
                 struct idem_request request);
 
@@ -37,13 +36,13 @@ struct idem_attempt *by_token(struct idem_store *store, const char *token);
 /* Frees @attempt, which another call gave, when the test has ended; returns it. */
 struct idem_attempt *freed_later(struct idem_attempt *attempt);
 
-/* Starts and completes with @text. */
+/* Begins the key, and completes it with @text. */
 void run(struct idem_store *store, const struct idem_request *request,
          const char *text);
 
 int complete(struct idem_attempt *attempt, const char *text);
 
-/* The record of @key in the empty scope, which must be there. */
+/* Returns the record of @key in the empty scope, which must exist. */
 const struct idem_record *get(struct idem_store *store, const char *key);
 
 #endif

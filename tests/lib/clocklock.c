@@ -1,6 +1,6 @@
-/* pthread_mutex_clocklock() for builds with the thread sanitizer, which does not
- * know it (in gcc 12 and clang 14), and takes every unlock after it for one by a
- * stranger. It knows pthread_mutex_timedlock(), which waits by another clock. */
+/* pthread_mutex_clocklock() for builds with the thread sanitizer, which does not know it
+ * (in gcc 12 and clang 14), and reports each unlock after it as one by another thread. It
+ * does know pthread_mutex_timedlock(), which waits by another clock. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdint.h>

@@ -1,10 +1,9 @@
 /* Preloaded: clocks that a test moves while programs run.
  *
- * The file CLOCKS_PAGE holds three numbers of milliseconds, which are added to the
- * wall clock, the boot clock and the monotonic clock of every program that is
- * started with it; and one that says what adjtimex() answers: 0 that the clock is
- * synchronised, 1 that it is not, 2 that it may not be asked. Timers of the kernel
- * go by its own clocks. */
+ * The file CLOCKS_PAGE holds four numbers. Three are milliseconds, which this library adds
+ * to the wall clock, the boot clock and the monotonic clock of each program that is started
+ * with it. The fourth sets the answer of adjtimex(): 0, the clock is synchronised; 1, it is
+ * not; 2, the program may not ask. Timers of the kernel keep to its own clocks. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>

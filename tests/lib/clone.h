@@ -4,7 +4,7 @@
 
 #include "contract/store.h"
 
-/* An independent copy in state IDLE, without answer, or NULL. */
+/* Returns an independent copy, in state IDLE and without an answer; or NULL. */
 struct idem_op *clone_op(const struct idem_op *op);
 
 #endif

@@ -6,11 +6,9 @@
         counted.throttles = lambda operation, body: ...  # Which requests it refuses.
         counted.unheard()   # How many answers came after their client had left.
 
-It asks the server for the capacity that each request consumed, and takes that
-out of the answer again unless the client has asked too, so that neither side sees a
-difference. Units that are
-half are as the service counts them: a write of a table and of its index is one
-request.
+It asks the server for the capacity that each request consumed, and takes that out of the
+answer again unless the client has asked too, so that neither side sees a difference. The
+service counts half units, too. A write of a table and of its index is one request.
 """
 
 import contextlib
@@ -24,13 +22,13 @@ from patience import until
 
 
 class Counted:
-    """The proxy's address and what went through it since the last look."""
+    """The proxy's address, and the requests since the last take()."""
 
     def __init__(self):
         self.url = None
         self.seen = []
-        self.refused = []  # The items that stood against conditional writes.
-        self.throttles = None  # Of an operation and its body: refuse it as throttled?
+        self.refused = []  # The items for which conditional writes were refused.
+        self.throttles = None  # Whether to throttle an operation with its body.
         self.throttled = 0
         self.answering = 0
         self.left = 0
@@ -41,7 +39,7 @@ class Counted:
             self.seen.append((operation, write, read))
 
     def unheard(self):
-        """How many answers came after their client had left, when all have come."""
+        """Wait for all answers; return how many came after their client had left."""
         until(lambda: self.answering == 0, "all are answered")
         return self.left
 
@@ -57,7 +55,7 @@ def is_write(operation):
 
 
 def units(consumed):
-    """Units of a ConsumedCapacity, or of a list of them."""
+    """Return the units of a ConsumedCapacity, or of a list of them."""
     if isinstance(consumed, list):
         return sum(units(each) for each in consumed)
     return consumed.get("CapacityUnits", 0) if consumed else 0
@@ -65,7 +63,7 @@ def units(consumed):
 
 class Handler(web.Relay):
     def client_left(self):
-        """It waits for a while, and then closes the connection."""
+        """Return whether the client has closed the connection, tired of waiting."""
         try:
             return not self.connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
         except BlockingIOError:
@@ -134,7 +132,7 @@ class Handler(web.Relay):
 
 @contextlib.contextmanager
 def proxy(url):
-    """Count what goes to the server at @url."""
+    """Count the requests to the server at @url."""
     with web.Server(Handler) as server:
         counted = server.counted = Counted()
         server.upstream, counted.url = url, server.url

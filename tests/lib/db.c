@@ -1,4 +1,4 @@
-/* SQLite files: stores in them, and what they hold beside the store's back. */
+/* SQLite files: opening stores in them, and reading and changing them without the store. */
 #include "db.h"
 
 #include "test.h"

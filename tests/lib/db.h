@@ -1,21 +1,21 @@
-/* SQLite files: stores in them, and what they hold beside the store's back. */
+/* SQLite files: opening stores in them, and reading and changing them without the store. */
 #ifndef TEST_DB_H
 #define TEST_DB_H
 
 #include <idem.h>
 #include <sqlite3.h>
 
-/* A store in the file @path, whose operations have @timeout_ms. */
+/* Opens a store in the file @path, with @timeout_ms for its operations. */
 struct idem_store *db_store(const char *path, int64_t timeout_ms);
 
-/* A connection that waits a minute for the locks of others. */
+/* Opens a connection that waits a minute for the locks of others. */
 sqlite3 *db_open(const char *path);
 
-/* Runs statements, or one that gives a number. */
+/* Runs statements; or one statement, and returns the number that it gives. */
 void db_run(sqlite3 *db, const char *sql);
 int64_t db_number(sqlite3 *db, const char *sql);
 
-/* The same by a connection of its own. */
+/* Do the same on a connection of their own. */
 void db_run_at(const char *path, const char *sql);
 int64_t db_number_at(const char *path, const char *sql);
 

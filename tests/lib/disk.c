@@ -23,7 +23,7 @@ static bool write_file(const char *path, const char *text)
     return ok;
 }
 
-/* Whoever may not mount may do so in a name space where he is root. */
+/* A user who may not mount may do so as root of a user namespace. */
 static bool enter(void)
 {
     static int entered = -1;

@@ -15,7 +15,7 @@ from tap import SANITIZED, Skip, run, skip
 
 PYTHON = "/usr/bin/python3"  # It has Debian's psycopg.
 JDBC = "/usr/share/java/postgresql.jar"
-# One transfer, and the end: no time for better code.
+# The program ends after one transfer, before better code would pay.
 JAVA = ["java", "-Xshare:auto", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
 
 
@@ -38,7 +38,7 @@ def node_program(name):
 
 @functools.lru_cache
 def classes():
-    """Compile the examples in Java. Return where they and the driver are."""
+    """Compile the examples in Java. Return the class path of them and the driver."""
     if SANITIZED:
         skip("a host without the sanitizer cannot load what is built with it")
     if shutil.which("javac") is None:
@@ -62,7 +62,7 @@ def libpq_url(server):
 
 
 def jdbc_url(server):
-    """JDBC knows TCP alone."""
+    """Return the URL for JDBC, which supports TCP only."""
     return f"jdbc:postgresql://127.0.0.1:{server.port}/idem?user=owner"
 
 
@@ -70,7 +70,7 @@ class Program(NamedTuple):
     """An example in one language."""
 
     language: str
-    make: object  # Answers the command, or skips the test.
+    make: object  # Returns the command, or skips the test.
     name: str
     url: object = libpq_url
 
@@ -81,7 +81,7 @@ class Program(NamedTuple):
         return [*self.make(self.name), self.url(server)]
 
     def is_there(self):
-        """Whether it can run here."""
+        """Return whether it can run here."""
         try:
             self.make(self.name)
         except Skip:
@@ -90,7 +90,7 @@ class Program(NamedTuple):
 
 
 def environment(server):
-    """The settings with which they find idem, their modules and the store."""
+    """Return the settings with which they find idem, their modules and the store."""
     return {
         "IDEM_STORE": server.url,
         "LD_LIBRARY_PATH": BUILD,

@@ -33,11 +33,11 @@ SERVERS = os.environ.get("IDEM_TEST_SERVERS", os.path.join(TOP, "build", "server
 KINDS = ("local", "dynoxide")
 PR_SET_PDEATHSIG = 1
 _serving = {}  # The process behind each URL.
-_idle = []  # URLs of DynamoDB Local that serve nobody.
+_idle = []  # URLs of DynamoDB Local that no test uses.
 
 
 def environment():
-    """Credentials and a region, which no emulator looks at; nobody's own ones."""
+    """Return credentials and a region that no emulator checks, in place of the user's."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith("AWS_")}
     kept.update(
         AWS_ACCESS_KEY_ID="AKIDEXAMPLE",
@@ -51,7 +51,7 @@ def environment():
 
 
 def missing(kind):
-    """Why @kind cannot be started here, or None."""
+    """Return why @kind cannot be started here, or None."""
     if kind == "local" and shutil.which("java") is None:
         return "no Java"
     if not glob.glob(pattern(kind)):
@@ -71,8 +71,8 @@ def command(kind, port):
     if kind == "dynoxide":
         return [path, "--host", "127.0.0.1", "-p", str(port)]
     libraries = os.path.join(os.path.dirname(path), "DynamoDBLocal_lib")
-    # It lives for seconds: what the second compiler would gain is never earned back,
-    # and half of the CPU of a start goes without it. A fifth more is to prove its classes.
+    # It lives for seconds, in which its second compiler never earns back its cost: half of
+    # the CPU of a start. To verify its classes costs another fifth.
     return [
         *("java", "-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"),
         *("-XX:+UnlockDiagnosticVMOptions", "-XX:-BytecodeVerificationRemote"),
@@ -82,8 +82,8 @@ def command(kind, port):
 
 
 def call(url, operation, body, seconds=PATIENCE):
-    """The answer of an operation, for which it waits @seconds; an error is (status,
-    answer) of its exception."""
+    """Return the answer of an operation within @seconds. An error raises an exception
+    with (status, answer)."""
     request = urllib.request.Request(
         url,
         data=json.dumps(body).encode(),
@@ -100,7 +100,7 @@ def call(url, operation, body, seconds=PATIENCE):
 
 
 def make_table(url, name, **more):
-    """A table whose items have an id, as the store's have, and no index."""
+    """Make a table whose items have an id, like the store's, and that has no index."""
     call(url, "CreateTable", {
         "TableName": name,
         "BillingMode": "PAY_PER_REQUEST",
@@ -115,7 +115,7 @@ def die_with_parent():
 
 
 def answers(process, ask):
-    """Whether the server answers @ask; False: it ended instead."""
+    """Wait until the server answers @ask. Return False if it ended instead."""
     until = time.monotonic() + PATIENCE
     while time.monotonic() < until:
         if process.poll() is not None:
@@ -130,8 +130,8 @@ def answers(process, ask):
 
 @contextlib.contextmanager
 def serving(command_at, ask, env=None):
-    """Start a server by the command for a port, give its URL once it answers @ask(URL),
-    and end it. Somebody else may have taken the port by then: try three."""
+    """Start a server with the command for a port, give its URL once it answers @ask(URL),
+    and end it. Another process may take the port meanwhile: try three ports."""
     for _ in range(3):
         port = free_port()
         url = f"http://127.0.0.1:{port}"
@@ -156,8 +156,8 @@ def serving(command_at, ask, env=None):
 
 @contextlib.contextmanager
 def frozen(url):
-    """The server at @url takes connections and answers nothing, for as long as the
-    block goes on or until what it gives is called."""
+    """Let the server at @url take connections and answer nothing, until the block ends or
+    calls the function that it gets."""
     process = _serving[url]
 
     def thaw():
@@ -175,8 +175,8 @@ def frozen(url):
 
 @contextlib.contextmanager
 def server(kind):
-    """A server with nothing in it, as its URL, for a with block. What starts a JVM, which
-    takes its time, is emptied then and kept for the next block."""
+    """Give the URL of an empty server, for a with block. A server on a JVM, which starts
+    slowly, is then emptied and kept for the next block."""
     if missing(kind):
         skip(missing(kind))
     url = _idle.pop() if kind == "local" and _idle else None
@@ -191,7 +191,7 @@ def server(kind):
             return
         atexit.register(ending.close)
     yield url
-    with contextlib.suppress(OSError):  # Who cannot be emptied is not asked again.
+    with contextlib.suppress(OSError):  # A server that cannot be emptied is not kept.
         for name in call(url, "ListTables", {})["TableNames"]:
             call(url, "DeleteTable", {"TableName": name})
         _idle.append(url)
@@ -199,7 +199,7 @@ def server(kind):
 
 @functools.cache
 def shared(kind):
-    """The URL of a server for all tests of this program."""
+    """Return the URL of a server for all tests of this program."""
     return for_all(server(kind))
 
 
@@ -211,7 +211,7 @@ def main():
         return 0
     with server(kind) as url:
         env = dict(environment(), IDEM_TEST_DYNAMODB=url)
-        # Another one in Python watches what it starts itself.
+        # A program in Python applies IDEM_TEST_WRAPPER to what it starts itself.
         is_python = any(word.endswith(".py") for word in program)
         command = program if is_python else watched(program)
         return subprocess.run(command, env=env).returncode

@@ -1,13 +1,13 @@
-"""What Lambda has between an SQS queue and a function: an event-source mapping.
+"""An event-source mapping, which Lambda has between an SQS queue and a function.
 
     with Sandbox("./handler", env) as one, Sandbox("./handler", env) as two:
         with Mapping(queue, [one, two]) as mapping:    # polls until the block ends
             ...
     mapping.counts, mapping.deliveries
 
-One thread for each sandbox: it receives up to ten messages, invokes the function with
-them, and deletes those that the function did not report. What it reported, and the
-whole batch where the function failed, is left to the queue.
+It has a thread for each sandbox, which receives up to ten messages, invokes the function
+with them, and deletes those that the function did not report. It leaves the reported ones
+to the queue, and the whole batch if the function failed.
 """
 
 import collections
@@ -22,7 +22,7 @@ BATCH = 10
 
 
 def record_of(message, queue_url):
-    """A message as it is in the event."""
+    """Return a message in the form that the event has."""
     attributes = {
         name: {key[0].lower() + key[1:]: item for key, item in value.items()}
         for name, value in message.get("MessageAttributes", {}).items()
@@ -41,7 +41,7 @@ def record_of(message, queue_url):
 
 
 def failures(answer, ids):
-    """The ids that @answer leaves to the queue: all of @ids, unless it can be read."""
+    """Return the ids that @answer leaves to the queue: all of @ids, if it is not valid."""
     if answer.kind != "response":
         return set(ids)
     try:
@@ -103,7 +103,7 @@ class Mapping:
             self.failure = error
 
     def step(self, box):
-        """One batch, from the queue and to its end; False: there is none now."""
+        """Take one batch from the queue to its end. Return False if there is none now."""
         messages = self.queue.receive(BATCH)
         if not messages:
             return False
@@ -141,6 +141,6 @@ class Mapping:
         assert not said.get("Failed"), said
 
     def ends(self, text):
-        """How the deliveries of messages with @text in their bodies ended, in order."""
+        """Return how the deliveries of messages with @text in their bodies ended."""
         with self.lock:
             return [d.end for d in self.deliveries if text in d.body]

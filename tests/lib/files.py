@@ -14,12 +14,12 @@ def read_bytes(*path):
 
 
 def lines(*path):
-    """The lines of a file; none where there is no file."""
+    """Return the lines of a file, or none if there is no file."""
     return read(*path).splitlines() if os.path.exists(os.path.join(*path)) else []
 
 
 def write(path, content, mode=None):
-    """Make a file and its directories, or replace what is in it, by text or bytes."""
+    """Write text or bytes to a file, in place of its old content; make its directories."""
     os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
     with open(path, "wb") as f:
         f.write(content.encode() if isinstance(content, str) else content)

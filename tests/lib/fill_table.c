@@ -2,9 +2,9 @@
  *
  *     fill_table TABLE RECORDS [EXPIRED]
  *
- * Of a thousand records EXPIRED (100) are past their retention; 8 are in progress,
- * one failed and one is unknown; the others are completed, with a result of 128
- * bytes. They are in the table as the store would have written them. */
+ * Of a thousand records EXPIRED (100) are past their retention; 8 are in progress, one
+ * failed and one is unknown; the others are completed, with a result of 128 bytes. Each has
+ * the form in which the store would have written it. */
 #include "aws/dynamodb/layout/item.h"
 #include "base/bytes.h"
 
@@ -67,7 +67,7 @@ static void end(struct idem_attempt *attempt, enum kind kind)
     check(rc, &error);
 }
 
-/* The answer, which is kept, holds what the record points to. */
+/* Keeps the answer, because the record points into it. */
 static void make_model(struct idem_store *store, enum kind kind,
                        struct model *ret_model)
 {

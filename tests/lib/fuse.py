@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """A file system in memory, spoken to the kernel by hand: fuse.py DIR TYPE SOURCE LOCKS
 
-TYPE is what /proc/self/mountinfo will show, "fuse.sshfs" for one. LOCKS are
-"kernel" (locks are the kernel's own), "lying" (every lock is granted to everybody)
-or "none" (there are no locks). Says "ready" once it is mounted, and serves until it
-is killed. One directory, no links; enough for a SQLite store. See fuse(4) and
+TYPE is the type in /proc/self/mountinfo, such as "fuse.sshfs". LOCKS are "kernel" (the
+kernel does the locks itself), "lying" (every lock is granted to everybody) or "none"
+(there are no locks). It prints "ready" once it is mounted, and serves until it is killed.
+It has one directory and no links, which is enough for a SQLite store. See fuse(4) and
 linux/fuse.h for the numbers.
 """
 
@@ -62,7 +62,7 @@ class Server:
         }
 
     def answer(self, opcode, node, body):
-        """The bytes of an answer; raises OSError for another."""
+        """Return the bytes of an answer, or raise OSError with an errno for it."""
         call = self.calls.get(opcode)
         if call is None:
             raise OSError(errno.ENOSYS, "")
@@ -148,7 +148,7 @@ def mount(fd, directory, kind, source):
 
 
 def unmount(directory):
-    """Detach what is mounted at @directory."""
+    """Detach the file system at @directory."""
     ctypes.CDLL(None).umount2(directory.encode(), 2)  # MNT_DETACH
 
 

@@ -1,8 +1,8 @@
-"""The build in which all that is shipped counts its branches and is watched by the
-address and the undefined-behavior sanitizer: for fuzz targets and some unit tests.
+"""The build for fuzz targets and some unit tests, in which all shipped code counts its
+branches, and runs under the address and the undefined-behavior sanitizer.
 
-Both tests that use it may come first, and run beside each other: a lock is held while
-it is set up and built.
+Two tests use it, in either order and at the same time, so a lock is held while it is set
+up and built.
 """
 
 import fcntl
@@ -13,8 +13,8 @@ import subprocess
 from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[2]
-# An hour is worth the time of an optimizer and the lines of a stack, and a second is not:
-# a finding is kept, and met again in a build that has them.
+# Optimized code and the lines of a stack pay in a run of an hour, and not in one of a
+# second, whose findings are kept, and run again in a build that has the lines.
 LONG = os.environ.get("IDEM_TEST_LONG") == "1"
 OPTIMIZATION = "1" if LONG else "0"
 SETUP = "-Dfuzz=true -Dtests=enabled -Db_lundef=false -Db_sanitize=address,undefined"
@@ -22,7 +22,7 @@ SETUP += f" -Doptimization={OPTIMIZATION} -Ddebug=false -Dc_args=-g{OPTIMIZATION
 
 
 def compiler():
-    """Return clang where it has libFuzzer; None: it has not, or is not there."""
+    """Return clang, or None if it is missing or has no libFuzzer."""
     for name in "clang-14", "clang":
         path = shutil.which(name)
         if path is None:
@@ -49,13 +49,13 @@ def _is_set_up(folder):
 
 
 def build(folder, targets):
-    """Build in @folder, with compiler(), what @targets gives once it is set up: the
-    names of targets. Only what has changed is built anew."""
+    """Set up @folder with compiler(), and build the targets whose names @targets() then
+    returns. Only what has changed is built anew."""
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / "lock", "w", encoding="ascii") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / "build.ninja").exists():
-            # ccache, if Meson finds it, is used for this too.
+            # Meson finds ccache by itself, and uses it for this, too.
             clang = compiler()
             cc = f"ccache {clang}" if shutil.which("ccache") else clang
             command = ["meson", "setup", folder, TOP, *SETUP.split()]

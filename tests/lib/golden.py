@@ -1,5 +1,5 @@
-"""Files with what is printed. IDEM_REGEN=1 writes them anew; look at the difference before
-you keep it."""
+"""Files with the expected output of commands. IDEM_REGEN=1 writes them anew; read the
+difference before you keep it."""
 
 import difflib
 import os
@@ -11,7 +11,7 @@ REGEN = os.environ.get("IDEM_REGEN") == "1"
 
 
 def difference(wanted, seen):
-    """The lines in which they differ; empty: they do not."""
+    """Return the lines in which they differ."""
     lines = (text.splitlines() for text in (wanted, seen))
     return "\n".join(difflib.unified_diff(*lines, "golden", "now", lineterm=""))
 

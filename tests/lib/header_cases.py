@@ -1,4 +1,4 @@
-"""Headers of requests and responses, and what becomes of them at each front end over HTTP.
+"""Headers of requests and responses, and what each front end over HTTP does with them.
 
 The service takes POST of JSON, {"status": 201, "headers": [[NAME, VALUE], ...], "text": "..."}:
 the answer that it gives, with "NUMBER text" as its body, where NUMBER counts what it did. Its
@@ -32,7 +32,7 @@ RESPONSE = (
     ("X-CSRF-Token", "secret", False),
 )
 
-# Idempotency-Key, line by line, and the status that the request is answered with.
+# The lines of Idempotency-Key, and the status of the response to them.
 KEYS = (
     (['"key-1"'], 201),
     (["key-1"], 201),
@@ -60,7 +60,7 @@ class Answer(NamedTuple):
 
 
 class Front:
-    """A front end at @port, of a service that notes each effect in a file."""
+    """A front end at @port, for a service that notes each effect in a file."""
 
     def __init__(self, port, effects):
         self.port, self.effects = port, effects
@@ -86,7 +86,7 @@ class Front:
 
 
 def check_control(front):
-    """Without a front end a repeated request has its effect twice."""
+    """Fail unless a repeated request has its effect twice without a front end."""
     equal(front.did(lambda: [front('"k"') for _ in range(2)]), 2)
 
 
@@ -108,7 +108,7 @@ def check_keys(front):
 
 
 def check_requests(front):
-    """The same request, in its meaning, is replayed; another with its key is refused."""
+    """Fail unless requests of one meaning are replayed, and others with the key refused."""
     first = front('"r"', text="a", target="/pay?x=1")
     same = '{ "text": "\\u0061", "headers": [], "status": 201.0 }'
     found = front('"r"', body=same, target="/pay?x=1")

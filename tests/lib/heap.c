@@ -1,4 +1,4 @@
-/* Every block has a head that links it, so that leaks and strangers show. */
+/* Every block has a head in a list, so that leaks and pointers to other memory show. */
 #include "heap.h"
 
 #include <idem.h>
@@ -26,7 +26,7 @@ static long fail_in = -1;
 static bool fail_on;
 static bool failed;
 
-/* With the mutex held. */
+/* Call it with the mutex held. */
 static bool must_fail(void)
 {
     allocations++;
@@ -95,7 +95,7 @@ static void *counted_realloc(void *ctx, void *ptr, size_t len)
     return b == NULL ? NULL : b + 1;
 }
 
-/* What is not yet written must not look like zeros. */
+/* Fills new memory, so that a read before the first write does not find zeros. */
 static void *counted_alloc(void *ctx, size_t len)
 {
     void *ptr = counted_realloc(ctx, NULL, len);

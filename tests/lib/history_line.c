@@ -124,7 +124,7 @@ static void show(struct line *line, const struct idem_record *record,
 
     line_add(line, " fence=%" PRIu64, record->fence);
     if (record->fence == 0) {
-        return; /* A record that is none. */
+        return; /* There is no record. */
     }
     line_add(line, " attempts=%u status=%s policy=%s", record->attempts,
              idem_status_name(idem_record_status(record)),

@@ -4,19 +4,19 @@
 
 #include <idem.h>
 
-/* What the clocks of a new host show. */
+/* The times on the clocks of a new host. */
 #define HOST_WALL_MS 1700000000000
 #define HOST_BOOT_MS 5000000
 
 struct host {
     int64_t wall_ms;
-    int64_t true_ms; /* As wall_ms, but nobody sets it. */
+    int64_t true_ms; /* The wall clock if nobody had set it. */
     bool kept_right; /* The wall clock that is read is true_ms. */
     int64_t boot_ms;
     uint8_t boot_id[16];
-    uint64_t drawn;      /* Random numbers, which are those of a seed. */
+    uint64_t drawn;      /* The state of the random numbers. */
     bool unsynchronised; /* Nothing keeps the wall clock right. */
-    int clock_code;      /* What the hooks answer. */
+    int clock_code;      /* The results of the hooks. */
     int random_code;
     int64_t slept_ms;
     unsigned sleeps;
@@ -31,16 +31,16 @@ void host_init(struct host *host);
  * waiters are woken; with it they poll, and each sleep moves the clocks on. */
 struct idem_open_options host_options(struct host *host, bool sleeping);
 
-/* @ms go by. */
+/* Lets @ms pass. */
 void host_pass(struct host *host, int64_t ms);
 
-/* The wall clock is set; nothing else changes. */
+/* Sets the wall clock; no other clock changes. */
 void host_set_wall(struct host *host, int64_t wall_ms);
 
-/* The host is down for @down_ms, as its wall clock counts it, and boots. */
+/* Boots the host again, after it was down for @down_ms of its wall clock. */
 void host_reboot(struct host *host, int64_t down_ms);
 
-/* The next number of the sequence that begins with @seed. */
+/* Returns the next number of the sequence that starts from @seed. */
 uint64_t random_next(uint64_t *seed);
 void random_fill(uint64_t *seed, void *buf, size_t len);
 

@@ -1,7 +1,7 @@
 /* Preloaded into a program: kills it between two steps of its SQLite.
  *
- * The beginning and the end of each statement are counted, those of all connections
- * together. At the step that KILL_AT names the process dies of SIGKILL. */
+ * The library counts the beginnings and the ends of all statements, over all connections.
+ * At the step that KILL_AT names it kills the process with SIGKILL. */
 #include <signal.h>
 #include <sqlite3.h>
 #include <stdlib.h>

@@ -1,10 +1,10 @@
-/* Preloaded into a program and all that it starts: kills, or stops, the one that comes to
- * a step.
+/* Preloaded into a program and all that it starts: kills, or stops, the process that comes
+ * to a step.
  *
- * A step is before, or after, something is sent to a server. They are counted in all the
- * processes together, down from the number in the file KILL_STEPS (8 bytes); whoever
- * counts to 0 is sent the signal KILL_SIGNAL, by default SIGKILL. libpq hands each
- * statement over with one send(), Node.js and Java with one write(). */
+ * Each send to a server has a step before it and one after it. All the processes together
+ * count down from the number in the file KILL_STEPS (8 bytes); the process that reaches 0
+ * gets the signal KILL_SIGNAL, by default SIGKILL. libpq sends each statement with one
+ * send(), Node.js and Java with one write(). */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -46,7 +46,7 @@ static bool is_to_server(int fd)
             len > offsetof(struct sockaddr_un, sun_path));
 }
 
-/* Counts a step, and ends or stops the process at the one that was asked for. */
+/* Counts a step, and kills or stops the process at the last one. */
 static void count(bool is_step)
 {
     const char *by = getenv("KILL_SIGNAL");

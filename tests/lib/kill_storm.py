@@ -12,11 +12,11 @@ from tap import equal
 
 
 class Storm:
-    """Runs @command(key) for each key, which comes from two of @clients at once, as after
-    a redelivery, until @kills of them were killed or @may_stop() says so.
+    """Runs @command(key) for each key, from two of @clients at once, as after a redelivery,
+    until it has killed @kills runs or @may_stop() returns True.
 
-    @patience(rng): the seconds that one run has until it is killed. With @refusal, how its
-    complaint begins, a run that ends with 75 is tried again.
+    @patience(rng): the seconds until a run is killed. With @refusal, the beginning of its
+    message, a run that ends with 75 is tried again.
     """
 
     def __init__(self, command, kills, patience, clients, *, env=None, refusal=None,
@@ -30,7 +30,7 @@ class Storm:
         self.lock = threading.Lock()
 
     def _new_key(self):
-        """The next key for a client; None: the storm is over."""
+        """Return the next key for a client, or None if the storm is over."""
         with self.lock:
             if self.kills >= self.wanted or self.may_stop():
                 return None
@@ -38,7 +38,7 @@ class Storm:
             return self.keys[-1]
 
     def run(self, key, patience):
-        """Retry until there is a receipt; @patience: seconds until the kill."""
+        """Retry until there is a receipt. @patience: the seconds until the kill."""
         pipes = {name: subprocess.PIPE for name in ("stdout", "stderr")}
         while True:
             self.tries += 1
@@ -75,6 +75,6 @@ class Storm:
         return self
 
     def answered(self):
-        """The keys whose clients have a receipt, which is the same for each."""
+        """Return the keys whose clients have a receipt, the same for both."""
         equal({k: r for k, r in self.receipts.items() if len(r) != 1}, {})
         return list(self.receipts)

@@ -3,11 +3,11 @@
     with Sandbox("./handler", env) as box:
         answer = box.invoke({"key": "a"})      # answer.kind, answer.json(), ...
 
-It holds the runtime to what is published: one "next" at a time, and none before the
-delivery is answered; a known request id, answered once; at most 6 MiB. Breaches are
-kept in box.breaches, and are failures when the sandbox is closed. A runtime that is
-not done at its deadline is killed, and started anew for the next delivery; between
-two deliveries it is stopped (SIGSTOP), and must then be one thread without children.
+It holds the runtime to the published rules: one "next" at a time, and none before the
+delivery is answered; a known request id, answered once; at most 6 MiB. It keeps breaches in
+box.breaches, and fails with them when it is closed. It kills a runtime that is not done at
+its deadline, and starts another for the next delivery; between two deliveries it stops the
+runtime (SIGSTOP), which must then be one thread without children.
 """
 
 import collections
@@ -39,7 +39,7 @@ class Answer(collections.namedtuple("Answer", "kind body type request_id")):
 
 
 class Delivery:
-    """One event on its way: what the runtime is sent, and what comes back."""
+    """One event in flight: the request to the runtime, and its answer."""
 
     def __init__(self, event, seconds, headers, request_id, life):
         self.body = event if isinstance(event, bytes) else json.dumps(event).encode()
@@ -60,8 +60,8 @@ class Delivery:
 
 class Handler(web.Handler):
     def gone(self):
-        """Whether the runtime that asks has ended. On a busy machine its last request is
-        read when another runtime is there already, which it would be taken for."""
+        """Return whether the runtime that asks has ended. On a busy machine its last request
+        may be read after another runtime was started, and must not pass for that one's."""
         try:
             return self.connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
         except BlockingIOError:
@@ -121,13 +121,13 @@ class Server(web.Server):
 
 
 class Function(str):
-    """The path of a program that has the runtime in it: it is started itself, as a
-    bootstrap is."""
+    """The path of a program with the runtime inside, which the sandbox starts itself, like
+    a bootstrap."""
 
 
 class Sandbox:
-    """One execution environment, which is started by the first delivery. @handler is a
-    program that the runtime of idem starts for each event, or a Function."""
+    """One execution environment, which the first delivery starts. @handler is a program
+    that the runtime of idem starts for each event, or a Function."""
 
     def __init__(self, handler, env=None, program=None, freeze=True):
         function = [handler] if isinstance(handler, Function) else [tap.PROGRAM, "lambda"]
@@ -173,12 +173,12 @@ class Sandbox:
     # ---- The process ----
 
     def start(self):
-        """Under the lock: on a busy machine the runtime asks for its first event before
-        it is known here, and would be cut off as the process before."""
+        """Start the runtime, under the lock: on a busy machine it asks for its first event
+        before it is known here, and would be cut off like the process before it."""
         with self.lock, open(self.log, "ab") as log:
             self.idle.clear()
             self.current = None
-            self.waiting = queue.Queue()  # What waits for the process before waits on.
+            self.waiting = queue.Queue()  # Requests of the process before keep waiting.
             self.starts += 1
             self.process = self.begin(log)
 
@@ -198,7 +198,7 @@ class Sandbox:
         return self.process is not None and self.process.poll() is None
 
     def wait_exit(self, seconds=PATIENCE):
-        """The exit status of a runtime that ends by itself."""
+        """Wait for a runtime that ends by itself, and return its exit status."""
         return self.process.wait(seconds)
 
     def said(self):
@@ -206,8 +206,8 @@ class Sandbox:
             return log.read()[-2000:]
 
     def exited(self, request_id):
-        """The answer of a runtime that ended by itself; its last words are noted if the
-        case fails, for one that did not expect this compares only the kind."""
+        """Return the Answer for a runtime that ended by itself. Note its last words: a test
+        that did not expect this end compares only the kind, and could not show them."""
         said = self.said()
         last = said.decode(errors="replace").splitlines()[-3:]
         self.last_words = "\n".join(
@@ -216,7 +216,7 @@ class Sandbox:
         return Answer("exit", said, None, request_id)
 
     def lines(self):
-        """What it logged, as objects; what is no JSON is left out."""
+        """Return the lines of JSON that it logged, as objects."""
         found = []
         with open(self.log, "rb") as log:
             for line in log.read().splitlines():
@@ -225,11 +225,11 @@ class Sandbox:
         return found
 
     def check_alone(self):
-        """Nothing but one thread may go into a freeze."""
+        """Note a breach unless the runtime to be frozen is one thread without children."""
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             place = f"/proc/{self.process.pid}/task"
             tasks = os.listdir(place)
-            # A thread that was joined is still there for a moment.
+            # The kernel shows a joined thread for a moment longer.
             end = time.monotonic() + 1
             while len(tasks) != 1 and time.monotonic() < end:
                 time.sleep(0.01)
@@ -263,7 +263,7 @@ class Sandbox:
                 stop(process.pid)
         with self.lock:
             if process is not self.process:
-                return None  # It was killed since, and the next one has been started.
+                return None  # It was killed since, and another one started.
             self.idle.set()
         delivery = waiting.get()
         with self.lock:

@@ -30,7 +30,7 @@ def _unsanitized():
 
 @functools.lru_cache
 def python():
-    """Return a Python whose SQLite loads extensions, which some builds leave out."""
+    """Return a Python whose SQLite can load extensions, which some builds cannot."""
     _unsanitized()
     for name in "python3", "/usr/bin/python3":
         if _answers(name, "-c", HAS_EXTENSIONS):
@@ -43,7 +43,7 @@ HAS_VERSION = "process.exit(parseInt(process.versions.node) >= 22 ? 0 : 1)"
 
 @functools.lru_cache
 def node(module="better-sqlite3"):
-    """Return a Node.js that has @module, and that better-sqlite3 works with: 22 or later."""
+    """Return a Node.js that has @module and supports better-sqlite3: 22 or later."""
     _unsanitized()
     if not os.path.isdir(os.path.join(MODULES, module)):
         skip(f"{module} is not installed: tools/deps test")
@@ -63,12 +63,12 @@ def environment(kill_at=0):
 
 def c_program(name, kill_at):
     """Return the command that runs example @name."""
-    del kill_at  # Preloaded.
+    del kill_at  # The preloaded library reads it from the environment.
     return [os.path.join(BUILD, "examples", name)]
 
 
 def python_program(name, kill_at):
-    del kill_at  # Likewise.
+    del kill_at  # The same.
     return [python(), os.path.join(EXAMPLES, name)]
 
 

@@ -1,9 +1,9 @@
-"""A line to a server, which may go dead, or be cut.
+"""A line to a server, which a test can make dead, or cut.
 
     line = Line("http://127.0.0.1:8000")
-    ... line.url ...        # As good as the server, until
-    line.dead = True        # it takes all and answers nothing, or
-    line.cut()              # there are no connections, until line.mend().
+    ... line.url ...        # Works as the server does, until
+    line.dead = True        # it takes everything and answers nothing, or
+    line.cut()              # it refuses connections, until line.mend().
 """
 
 import contextlib
@@ -13,8 +13,8 @@ import urllib.parse
 
 
 class Line:
-    """Passes on what comes and goes while it is not dead; with the context @tls it is
-    spoken to over TLS."""
+    """Passes bytes on in both directions while it is not dead; its clients speak TLS if
+    the context @tls is given."""
 
     def __init__(self, url, tls=None):
         self.to = urllib.parse.urlsplit(url)

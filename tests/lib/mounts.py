@@ -10,7 +10,7 @@ from tap import skip, start
 
 @contextlib.contextmanager
 def fuse_at(directory, kind, source="here", locks="kernel"):
-    """Mount what fuse.py serves as @kind in @directory, which is made."""
+    """Make @directory, and mount the file system of fuse.py there, of the type @kind."""
     if os.getuid() != 0 or not os.access("/dev/fuse", os.W_OK):
         skip("only root can mount, and /dev/fuse must be there")
     os.mkdir(directory)

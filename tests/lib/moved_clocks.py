@@ -1,4 +1,4 @@
-"""Clocks of programs, which a test moves while they run."""
+"""The clocks of programs, moved by a test while they run."""
 
 import glob
 import os
@@ -13,7 +13,7 @@ LIBRARY = os.environ["IDEM_CLOCKS"]
 
 
 class Clocks:
-    """The wall, boot and monotonic clocks of what is started with env."""
+    """The wall, boot and monotonic clocks of the programs that are started with env."""
 
     def __init__(self, b):
         self.path = b.file("clocks")
@@ -25,14 +25,14 @@ class Clocks:
             f.write(bytes(32))
 
     def move(self, wall=0, boot=0, monotonic=0):
-        """Move them by so many milliseconds, under everybody's eyes."""
+        """Move them by so many milliseconds, for the running programs too."""
         by = (wall, boot, monotonic)
         self.moved = [before + more for before, more in zip(self.moved, by)]
         with open(self.path, "r+b") as f:
             f.write(struct.pack("<3q", *self.moved))
 
     def keep_right(self, how):
-        """What adjtimex() says of them: "yes", "no", or "denied"."""
+        """Set whether adjtimex() reports them as synchronised: "yes", "no", or "denied"."""
         with open(self.path, "r+b") as f:
             f.seek(24)
             f.write(struct.pack("<q", ("yes", "no", "denied").index(how)))
@@ -43,8 +43,8 @@ OTHER_BOOT = 'mount --bind "$0" /proc/sys/kernel/random/boot_id && exec "$@"'
 
 
 def elsewhere(number=0):
-    """What runs a program as on another machine, by its number, which knows nothing of our
-    boot clock."""
+    """Return a command prefix that runs a program as on another machine, by its number:
+    with another boot id, to which our boot clock means nothing."""
     boot = os.path.abspath(f"boot-{number}")
     write(boot, f"00000000-1111-4222-8333-{number:012d}\n")
     command = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", OTHER_BOOT, boot]
@@ -61,8 +61,8 @@ def faketime_library():
 
 
 def needs_faketime():
-    """The program faketime, without what its runs that were killed left: a semaphore in
-    the name of a process, which the next process of that number could not make."""
+    """Return the program faketime, and remove what its killed runs left: a semaphore named
+    after a process, which the next process with that id could not make."""
     if shutil.which("faketime") is None:
         skip("no faketime: see tools/deps")
     if SANITIZED:

@@ -1,5 +1,5 @@
-"""The real nginx with the module, in the current directory, and upstreams that do
-as a request tells them.
+"""The real nginx with the module, in the current directory, and upstreams whose requests
+tell them what to do.
 
     with Upstream() as up, Nginx(up) as nginx:
         first = nginx.post("/pay", key="a", body=b"x=1")
@@ -47,7 +47,7 @@ def need():
 
 
 def need_plain_memory():
-    """Skip what measures memory where a sanitizer keeps what was freed."""
+    """Skip a test that measures memory, if a sanitizer keeps freed memory."""
     if "IDEM_NGINX_PRELOAD" in os.environ:
         tap.skip("a sanitizer keeps memory that was freed")
 
@@ -56,7 +56,7 @@ def need_plain_memory():
 
 
 class Answer(NamedTuple):
-    """An answer as it came; header names in lower case, those twice joined."""
+    """An answer; header names are in lower case, and repeated headers joined."""
 
     status: int
     headers: dict
@@ -68,7 +68,7 @@ class Answer(NamedTuple):
 
     @property
     def problem(self):
-        """The last part of the type of a problem, or None."""
+        """Return the last part of the type of a problem, or None."""
         if self.headers.get("content-type") != PROBLEM:
             return None
         text = json.loads(self.body)
@@ -127,7 +127,7 @@ def read_answer(stream, bodyless=False):
 
 
 def request_bytes(path, key=None, body=b"", method="POST", headers=(), host="h"):
-    """A request of HTTP/1.1; @key goes out as it is, or quoted if it is plain."""
+    """Return a request of HTTP/1.1. A plain @key is quoted, any other one sent unchanged."""
     lines = [f"{method} {path} HTTP/1.1", f"Host: {host}"]
     if key is not None:
         lines.append(f"Idempotency-Key: {key}")
@@ -160,9 +160,9 @@ def _reset(connection):
 
 
 class Upstream:
-    """A server that executes what it is asked, and counts it.
+    """A server that executes requests, and counts them.
 
-    It notes an execution when it has read a request, before it answers.
+    It notes an execution when it has read the request, before it answers.
     """
 
     def __init__(self, port=0):
@@ -191,7 +191,7 @@ class Upstream:
                 connection.shutdown(socket.SHUT_RDWR)
 
     def executions(self, key=None):
-        """How often work was done: for @key, or at all."""
+        """Return how often work was done: for @key, or at all."""
         with self._lock:
             return sum(key is None or call.key == key for call in self.calls)
 
@@ -311,7 +311,7 @@ def _chunked(number, body, query, end=b"0\r\n\r\n", then=None):
 
 
 def _cut(number, body, query):
-    """The head says more than there comes."""
+    """Send a body that is shorter than its head states."""
     out = _body(number, body, query)
     return _head(number, query, length=len(out) + 10) + out, "close"
 
@@ -384,7 +384,7 @@ http {{
 }}
 """
 
-# What every test of the module has, unless it says otherwise.
+# The store of every test of the module that sets no other one.
 STORE = "idempotency_store sqlite:idem.db;"
 ON = STORE + " idempotency on; idempotency_scope global;"
 LOG = (
@@ -446,7 +446,7 @@ class Nginx:
         return [NGINX, "-e", "stderr", "-p", self.home, "-c", "nginx.conf", *more]
 
     def check(self, **conf):
-        """nginx -t with this configuration: its Result."""
+        """Run nginx -t with this configuration, and return its Result."""
         self.write(**conf)
         return tap.run(self.command("-t"), self.env)
 
@@ -481,7 +481,7 @@ class Nginx:
             return f.read().splitlines()
 
     def stop(self, check=True, how=signal.SIGQUIT, seconds=PATIENCE):
-        """End it, and fail on what it complained about most."""
+        """End it, and fail if it logged an alert or a worse line."""
         if self.process is None:
             return
         process, self.process = self.process, None
@@ -503,7 +503,7 @@ class Nginx:
         self.process.send_signal(signal.SIGHUP)
 
     def workers(self):
-        """The processes of the workers, with those that are leaving."""
+        """Return the processes of the workers, also of those that are exiting."""
         return procfs.children(self.process.pid)
 
     # ---- Requests ----
@@ -512,7 +512,7 @@ class Nginx:
         return socket.create_connection(("127.0.0.1", self.port), timeout)
 
     def request(self, path, key=None, body=b"", method="POST", headers=(), timeout=PATIENCE, host="h"):
-        """One request on a connection of its own."""
+        """Send one request on a connection of its own, and return the answer."""
         more = [("Connection", "close"), *headers]
         with self.connect(timeout) as s, s.makefile("rb") as stream:
             s.sendall(request_bytes(path, key, body, method, more, host))
@@ -522,7 +522,8 @@ class Nginx:
 
     @contextlib.contextmanager
     def working(self, path, key="k", body=b"x", **more):
-        """A request that is at its upstream: gives what reads its answer."""
+        """Send a request, wait until its upstream has it, and give a function that reads
+        the answer."""
         already = self.up.executions(key)
         with self.connect() as s, s.makefile("rb") as stream:
             s.sendall(request_bytes(path, key, body, **more))
@@ -563,16 +564,16 @@ class Nginx:
         return answers
 
     def at_work(self):
-        """How many requests it is at, by its stub_status, but for the one that asks."""
+        """Return how many requests it works on, without the one that asks stub_status."""
         text = self.request("/nginx_status", method="GET").body.decode()
         return int(re.search(r"Writing: (\d+)", text)[1]) - 1
 
     def idem(self, *args, env=None):
-        """What the program says of its store, a file."""
+        """Run a command of idem on its store, a file."""
         return tap.Idem(f"sqlite:{self.home}/idem.db")(*args, env=env)
 
     def begun(self):
-        """How many keys its store has a record of."""
+        """Return how many keys have a record in its store."""
         done = self.idem("list", "--json")
         assert done.status == 0, done
         return len(done.stdout.splitlines())
@@ -592,14 +593,14 @@ STATUS = "location /nginx_status { idempotency off; stub_status; }"
 
 
 def record(nginx, key="k"):
-    """The record of @key as idem show tells it, or None."""
+    """Return the record of @key as idem show prints it, or None."""
     got = nginx.idem("show", "--json", key)
     return json.loads(got.stdout) if got.status == 0 else None
 
 
 @contextlib.contextmanager
 def held(path):
-    """The lock of the store in @path, held by another process that does not go on."""
+    """Let another process hold the lock of the store in @path, for a with block."""
     code = (
         "import fcntl,os,sys,time\n"
         "f=os.open(sys.argv[1],os.O_RDWR)\n"

@@ -62,7 +62,7 @@ static void die(void)
     (void)syscall(SYS_kill, getpid(), SIGKILL);
 }
 
-/* Counts down to the moment that was planned for the end. */
+/* Counts down to the planned kill. */
 static void live_on(void)
 {
     if (page->failed > 0 && page->kill > 0 &&
@@ -71,7 +71,7 @@ static void live_on(void)
     }
 }
 
-/* True for the n-th, and with on for all behind it. */
+/* True for the n-th call, and with @on for all after it. */
 static bool is_due(void)
 {
     int64_t left = __atomic_load_n(&page->left, __ATOMIC_SEQ_CST);
@@ -113,7 +113,7 @@ static void count_block(int64_t by)
     }
 }
 
-/* What stands behind us. */
+/* Returns the next definition of a function, which ours hides. */
 static void *find(const char *name)
 {
     void *found = dlsym(RTLD_NEXT, name);
@@ -142,7 +142,7 @@ static void *find(const char *name)
 
 /* ---- Memory ------------------------------------------------------------ */
 
-/* dlsym() may want memory before we know whose malloc stands behind us. */
+/* dlsym() may allocate before we have found the real malloc. */
 static char early[4096] __attribute__((aligned(16)));
 static size_t early_len;
 
@@ -283,7 +283,7 @@ OPEN(openat, (int dir, const char *path, int flags, ...),
 OPEN(openat64, (int dir, const char *path, int flags, ...),
      (dir, path, flags, mode))
 
-/* What a fortified call of open() becomes. */
+/* _FORTIFY_SOURCE turns calls of open() into these. */
 int __open_2(const char *path, int flags);
 int __open64_2(const char *path, int flags);
 HOOK(int, __open_2, NTH_OPEN, -1, (const char *path, int flags), (path, flags))
@@ -359,7 +359,7 @@ HOOK(int, rename, NTH_CHANGE, -1, (const char *from, const char *to),
      (from, to))
 HOOK(int, mkdir, NTH_CHANGE, -1, (const char *path, mode_t mode), (path, mode))
 
-/* Letting go of a lock that is held whole needs nothing, and does not fail. */
+/* To unlock the whole of a lock needs no memory, so it cannot fail. */
 static bool takes_lock(int cmd, const void *arg)
 {
     switch (cmd) {
@@ -401,7 +401,7 @@ HOOK_BOTH(void *, mmap, NTH_MAP, MAP_FAILED,
 
 HOOK(pid_t, fork, NTH_FORK, -1, (void), ())
 
-/* Nobody can stand before vfork(), which returns twice into one frame. */
+/* No function can wrap vfork(), which returns twice into one frame. */
 pid_t vfork(void)
 {
     REAL(fork)
@@ -439,8 +439,8 @@ HOOK(int, gettimeofday, NTH_CLOCK, -1, (struct timeval * tv, void *zone),
 HOOK(ssize_t, getrandom, NTH_RANDOM, -1,
      (void *buf, size_t len, unsigned flags), (buf, len, flags))
 
-/* SQLite sleeps ten seconds in all before it gives up a lock that cannot be had.
- * Where it never can, that would be waste. */
+/* SQLite sleeps ten seconds in all before it gives up a lock. Once every call fails, no
+ * wait can help, so it is short. */
 int usleep(useconds_t us)
 {
     REAL(usleep)
@@ -451,8 +451,8 @@ int usleep(useconds_t us)
 
 /* ---- Preloaded --------------------------------------------------------- */
 
-/* The page is the file NTH_PAGE, and counts where the program is NTH_PROGRAM:
- * what it starts inherits both, and is none of our business. */
+/* The page is the file NTH_PAGE. Only the program NTH_PROGRAM counts in it: programs that it
+ * starts inherit both variables, and are not under test. */
 __attribute__((constructor)) static void begin(void)
 {
     const char *path = getenv("NTH_PAGE");

@@ -1,9 +1,8 @@
 /* Fails the n-th call of a function of the C library, and can then kill.
  *
- * Linked into a program, or preloaded into one (nth.py), these functions stand
- * before those of the C library, for us, SQLite, libcrypto and json-c alike. What
- * the C library calls inside itself does not pass here: the writes of stdio, the
- * memory of mmap. */
+ * Linked into a program, or preloaded into one (nth.py), these functions replace those of
+ * the C library, for us, SQLite, libcrypto and json-c alike. Calls within the C library,
+ * such as the writes of stdio or the memory of mmap, do not pass here. */
 #ifndef TEST_NTH_H
 #define TEST_NTH_H
 
@@ -19,8 +18,8 @@ enum nth_class {
     NTH_WRITE, /* write, pwrite: half of it is written. */
     NTH_SYNC,  /* fsync, fdatasync: nothing is flushed. */
     NTH_TRUNCATE,
-    NTH_STAT,   /* stat and its kin, statfs, access. */
-    NTH_LOCK,   /* fcntl, to take or to look at a lock. */
+    NTH_STAT,   /* stat and its variants, statfs, access. */
+    NTH_LOCK,   /* fcntl, to take or to query a lock. */
     NTH_MAP,    /* mmap, mremap. */
     NTH_FORK,   /* fork, vfork. */
     NTH_PIPE,   /* Descriptors that are no file: pipe2, socketpair, eventfd,
@@ -33,7 +32,7 @@ enum nth_class {
     NTH_CLASSES,
 };
 
-/* What is to fail, and what came of it. All processes that share the page count
+/* The calls that are to fail, and the counts. All processes that share the page count
  * together. nth.py knows its layout. */
 struct nth_page {
     int32_t class; /* enum nth_class. */
@@ -48,17 +47,17 @@ struct nth_page {
     int64_t calls[NTH_CLASSES];
 };
 
-/* Counts in @page from now on, and fails what it says; NULL: nothing. */
+/* Counts in @page from now on, and fails the calls that it names; NULL: none. */
 void nth_use(struct nth_page *page);
 
 /* Fails the @n-th call (0: the next) of @class with @error; with @on, all that
  * come after it too. */
 void nth_fail(enum nth_class class, int64_t n, bool on, int error);
 
-/* Everything succeeds again. */
+/* Lets all calls succeed again. */
 void nth_stop(void);
 
-/* "alloc", "open" ...; NULL behind the last. */
+/* "alloc", "open" ...; NULL after the last. */
 const char *nth_name(int class);
 
 #endif

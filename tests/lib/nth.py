@@ -15,17 +15,17 @@ LAYOUT = f"<iiiiqqqq{len(CLASSES)}q"
 
 
 class Fault(NamedTuple):
-    """What is to fail."""
+    """The calls that are to fail."""
 
     call: str
     n: int  # From 0.
-    on: bool  # And all after it.
+    on: bool  # All later calls fail, too.
     error: int  # An errno.
-    kill: int = -1  # Calls that the process still makes; -1: it lives.
+    kill: int = -1  # Further calls until the process is killed; -1: it lives.
 
 
 class Count(NamedTuple):
-    """What came of it."""
+    """The calls that were counted, and the failures."""
 
     failed: int
     killed: bool
@@ -36,7 +36,7 @@ class Count(NamedTuple):
 
 
 def write_page(path, fault=None):
-    """Make the page at @path that a program is to count in."""
+    """Make the page at @path in which a program is to count."""
     fault = fault or Fault("alloc", -1, False, 0)
     head = (CLASSES.index(fault.call), fault.on, fault.error, fault.kill, fault.n)
     with open(path, "wb") as f:
@@ -50,7 +50,8 @@ def read_page(path):
 
 
 def environment(path):
-    """What makes the program, and nothing that it starts, count in @path."""
+    """Return settings by which the program, and no program that it starts, counts in
+    @path."""
     env = {
         "LD_PRELOAD": LIBRARY,
         "NTH_PAGE": os.path.abspath(path),

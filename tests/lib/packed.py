@@ -1,14 +1,14 @@
-"""The packages of the clients, packed with the program and installed as a new user does:
-without a network, by an ordinary user, on a root that cannot be written, with a /tmp that
-runs nothing. Only /var/lib/app can be written when the work is done."""
+"""The packages of the clients, packed with the program and installed as a new user would:
+without a network, as an ordinary user, on a read-only root, with a /tmp that is mounted
+noexec. During the work only /var/lib/app can be written."""
 
 import os
 import sys
 
 from tap import PROGRAM, TOP, run, skip
 
-# $1 is the folder of the packages and pages, $2 the folder of Python, $3 installs and $4 is
-# run twice.
+# $1 is the folder of the packages and pages, $2 the folder of Python, $3 the line that
+# installs, and $4 the line that runs twice.
 INTO = """
 set -e
 mount --make-rprivate /
@@ -40,7 +40,7 @@ def pack(folder):
 
 
 def try_out(folder, install, work):
-    """What two runs of the line of shell @work print, after that of @install."""
+    """Run the lines of shell @install, and then @work twice; return what these print."""
     new = ["unshare", "--mount", "--net", "--pid", "--fork", "--kill-child"]
     if os.getuid() != 0 or run([*new, "true"]).status != 0:
         skip("a root that cannot be written is made by root, where namespaces can be made")

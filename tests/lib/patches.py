@@ -1,4 +1,4 @@
-"""Patches that plant a defect, and what the lines above their diff say.
+"""Patches that plant a defect, and the lines above their diffs.
 
     One sentence that says the defect.
     Tests: core/decide_begin
@@ -18,7 +18,7 @@ _FIELD = re.compile(r"^([A-Z][a-z]+): (.+(?:\n .+)*)$", re.M)
 
 
 def head(patch):
-    """Return what stands above the diff of @patch, a path."""
+    """Return the lines above the diff of @patch, a path."""
     return _DIFF.split(patch.read_text(encoding="utf-8"), maxsplit=1)[0]
 
 
@@ -51,7 +51,8 @@ def apply(patch, tree, *options):
 
 
 def plant(patch, top, tree):
-    """Put the files below @top that @patch changes into @tree, changed; return their names."""
+    """Copy the files below @top that @patch changes into @tree, and apply it there; return
+    their names."""
     for name in names(patch):
         (tree / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(top / name, tree / name)

@@ -1,33 +1,33 @@
-"""Wait for what comes about in its own time, and bound how long a thing may take."""
+"""Wait for events that come in their own time, and bound how long a step may take."""
 
 import time
 
-# Seconds. A machine may stand still for many of them, and who waits for what does
-# come about never takes so long.
+# Seconds. A machine may stand still for many of them; a wait for an event that does come
+# never takes so long.
 PATIENCE = 60
 
 
 def until(holds, what="what was waited for", seconds=PATIENCE, every=0.01):
-    """What @holds gives, as soon as that is true; @what says it in words. It is looked at
-    @every so many seconds."""
+    """Return the result of @holds() as soon as it is true; @what describes it. Call it again
+    after @every seconds."""
     began = time.monotonic()
     deadline = began + seconds
     while not (truth := holds()):
         now = time.monotonic()
         assert now < deadline, f"never: {what}"
-        # To look often costs more than it gains where a look starts a program.
+        # A look that starts a program costs more than it gains, if it comes often.
         time.sleep(max(every, min(4 * (now - began), 0.1)))
         began = time.monotonic()
     return truth
 
 
-# A program whose cases failed by being late alone, and in no other way, exits with this:
-# tools/test runs it once more, alone. tests/lib/test.h has the same number for C.
+# A program exits with this if all its failures were Late. tools/test runs it once more,
+# alone. tests/lib/test.c has the same number for C.
 LATE_STATUS = 98
 
 
 class Late(AssertionError):
-    """A case did what it should, but took longer than it may."""
+    """Raised if a case did what it should, but took too long."""
 
 
 def in_time(took, most, what="it"):

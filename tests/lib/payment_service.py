@@ -3,12 +3,12 @@
 POST /v1/charges with amount and currency, and an Idempotency-Key:
 
 - a key has 1 to 255 characters; without one, every request is a charge;
-- the same key with the same parameters gets the first answer again, whatever it
-  was, a 500 too, with `Idempotent-Replayed: true`;
+- the same key with the same parameters gets the first answer again, even a 500, with
+  `Idempotent-Replayed: true`;
 - the same key with other parameters gets 400, idempotency_error;
-- the same key while the first request is at work gets 409;
-- what was refused before it was begun (bad parameters, 409, 503) is not kept;
-- a key is forgotten after 24 hours of service.now, which pass() moves on.
+- the same key gets 409 while the first request is in work;
+- the service does not keep refusals before the work (bad parameters, 409, 503);
+- it forgets a key after 24 hours of service.now, which pass() moves on.
 
 Faults are injected one at a time by service.next = "...", for the next charge
 that is begun:
@@ -33,7 +33,7 @@ KEY_LIFE_S = 24 * 3600
 
 
 class Service:
-    """`with Service() as service:` runs it; service.url is where."""
+    """`with Service() as service:` runs it, at service.url."""
 
     def __init__(self):
         self.now = 0
@@ -67,7 +67,7 @@ class Service:
             fault, self.next = self.next, None
             known = self._known(key, params)
             if known:
-                self.next = fault  # Injected for a charge that is begun.
+                self.next = fault  # Not used: a fault waits for a new charge.
                 return known
             if fault == "503":
                 return 503, error("api_error", "try again later"), {}
@@ -90,7 +90,7 @@ class Service:
         return None
 
     def _known(self, key, params):
-        """The answer for a key that was seen in the last 24 hours."""
+        """Return the answer for a key that was seen in the last 24 hours."""
         seen = self._answers.get(key)
         if not key or not seen or self.now - seen[1] >= KEY_LIFE_S:
             return None

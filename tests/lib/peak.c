@@ -1,6 +1,6 @@
-/* A preloaded library: at the end of a program it writes to the file $IDEM_PEAK how
- * many KB of memory the program had at most. The figure of wait4()
- * counts the memory of the process that forked it, too. */
+/* A preloaded library: at the end of a program it writes to the file $IDEM_PEAK how many KB
+ * of memory the program had at most. The figure of wait4() would also count the memory of
+ * the process that forked it. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -22,7 +22,7 @@ const struct pg_failure pg_failures[] = {
     {"42501", IDEM__SAID_NEVER, IDEM_EDENIED},
     {"42P01", IDEM__SAID_NEVER, IDEM_ECONFIG},
     {"23514", IDEM__SAID_NEVER, IDEM_ECONFIG},
-    /* The connection is of no use after it. */
+    /* After this the connection is unusable. */
     {"57P01", IDEM__SAID_UNKNOWN, IDEM_EUNAVAILABLE},
 };
 const size_t pg_failures_len = sizeof(pg_failures) / sizeof(pg_failures[0]);
@@ -135,7 +135,7 @@ void pg_table_finish(struct pg_table *table)
     memset(table, 0, sizeof(*table));
 }
 
-/* The place of @id, which is made if there is none. */
+/* Returns the row of @id, which it makes if there is none. */
 static struct pg_row *row_of(struct pg_table *table, const uint8_t *id)
 {
     size_t i;
@@ -211,7 +211,8 @@ bool pg_lock(struct pg_tx *tx, const uint8_t id[IDEM_ID_LEN])
     return true;
 }
 
-/* As claims and RAISE lock idem_store. False: another has it alone. */
+/* Shares the lock on idem_store, as claims and RAISE do. False: another transaction has it
+ * alone. */
 static bool share(struct pg_tx *tx)
 {
     struct pg_table *table = tx->table;
@@ -334,7 +335,7 @@ static void add_row(const struct pg_table *table, PGresult *result,
                (table->now_ms - INT64_C(946684800000)) * 1000);
 }
 
-/* The answer has the time, as it is now. */
+/* Puts the present time into the answer. */
 static void tell(struct pg_tx *tx)
 {
     assert(tx->told_len < PG_TOLD_MAX);
@@ -426,7 +427,7 @@ static void list(struct pg_tx *tx, struct idem__pg_request *request)
     tell_with_rows(tx, result);
 }
 
-/* False: it waits for another that raises it, or has idem_store alone. */
+/* False: @tx waits for a transaction that raises the floor, or has idem_store alone. */
 static bool raise_floor(struct pg_tx *tx, struct idem__pg_request *request)
 {
     static const Oid type = IDEM__PG_INT8;
@@ -449,7 +450,7 @@ static bool raise_floor(struct pg_tx *tx, struct idem__pg_request *request)
     return true;
 }
 
-/* False: another shares it, or has it alone. */
+/* False: @tx waits for a transaction that shares idem_store, or has it alone. */
 static bool wait_for_claims(struct pg_tx *tx, struct idem__pg_request *request)
 {
     struct pg_table *table = tx->table;
@@ -531,7 +532,7 @@ static const uint8_t *tag_of(const struct idem__pg_write *write)
            IDEM__PG_TAG_LEN;
 }
 
-/* The fence that is held against those that were purged. */
+/* The fence that is compared with those of purged records. */
 static int64_t above_of(const struct idem__pg_write *write)
 {
     return write->old_fence ? INT64_MAX : (int64_t)write->record->fence;
@@ -573,7 +574,7 @@ static bool same_id(const struct idem__pg_request *a,
     return memcmp(a->id, b->id, IDEM_ID_LEN) == 0;
 }
 
-/* The request of this statement that has written the row of @request, or NULL. */
+/* Returns the request of this statement that has written the row of @request, or NULL. */
 static struct idem__pg_request *rival_of(const struct pg_tx *tx,
                                          const struct idem__pg_request *request)
 {
@@ -622,7 +623,7 @@ static bool is(const struct pg_tx *tx, size_t i, enum idem__pg_ask ask)
     return tx->requests[i]->ask == ask;
 }
 
-/* The rows that are given back have the time. */
+/* The rows that a statement returns have the time. */
 static void tell_if_applied(struct pg_tx *tx, enum idem__pg_ask ask)
 {
     size_t i = 0;
@@ -648,7 +649,7 @@ static void update(struct pg_tx *tx)
     tell_if_applied(tx, IDEM__PG_ASK_UPDATE);
 }
 
-/* What the statement sees when it begins. */
+/* Takes the snapshot that the statement sees. */
 static void see_claims(struct pg_tx *tx)
 {
     size_t i;
@@ -671,7 +672,7 @@ static bool is_late(const struct pg_tx *tx, const struct idem__pg_write *write)
            write->record->lease_end_ms / 1000 * 1000 <= tx->table->now_ms;
 }
 
-/* False: it waits for whoever inserts the row. */
+/* False: @tx waits for the transaction that inserts the row. */
 static bool claim_one(struct pg_tx *tx, size_t i)
 {
     struct idem__pg_request *request = tx->requests[i];
@@ -868,7 +869,7 @@ static void limit_look(struct pg_tx *tx, struct idem__pg_request *request)
     }
 }
 
-/* False: the window is another transaction's. */
+/* False: another transaction holds the window. */
 static bool limit_count(struct pg_tx *tx, struct idem__pg_request *request)
 {
     static const Oid type = IDEM__PG_BYTEA;
@@ -975,7 +976,7 @@ static bool has(const struct pg_tx *tx, enum idem__pg_ask ask)
     return false;
 }
 
-/* The places of statements: one for each request that is a statement of its own, then
+/* The order of the statements: one for each request that is a statement of its own, then
  * four for all others, then those of limits. */
 enum {
     PLACE_UPDATE,
@@ -1008,7 +1009,7 @@ static struct idem__pg_request *limit_at(const struct pg_tx *tx, size_t n)
     return NULL;
 }
 
-/* Moves tx->at on to the next statement that there is, or to the end. */
+/* Moves tx->at on to the next statement of this batch, or to the end. */
 static void find_next(struct pg_tx *tx)
 {
     static const enum idem__pg_ask asks[PLACES] = {IDEM__PG_ASK_UPDATE,
@@ -1058,7 +1059,7 @@ static enum idem__pg_sql sql_of(const struct idem__pg_request *request)
     }
 }
 
-/* Which statement is at tx->at, and of whom. */
+/* Returns the statement at tx->at, and its request. */
 static enum idem__pg_sql find_sql(const struct pg_tx *tx,
                                   struct idem__pg_request **ret_request)
 {

@@ -1,16 +1,17 @@
-/* The tables of the PostgreSQL store, as a server would have them: what it answers to a
- * batch of requests, one statement after the other.
+/* The tables of the PostgreSQL store, in memory: they answer a batch of requests as a server
+ * would, one statement after the other.
  *
  *     begin ---> step ---> step ... ---> COMMIT   all of it is there, for everybody
  *       |          |
  *       |          +--- blocked: another transaction has to end first
  *       +--- fail, or roll back: nothing of it is there
  *
- * The statements are those of postgres/sql.c, and each sees what was committed before it
- * began, and what its own transaction has done. Locks are those of PostgreSQL: a row that
- * a transaction has written, deleted or locked is skipped by updates and purges of
- * others, and a claim waits for another's that is not committed. Claims and RAISE share
- * the lock on idem_store, and WAIT has it alone. Nothing passes by itself, neither time nor a lock_timeout: the caller does that.
+ * The statements are those of postgres/sql.c. Each sees everything that was committed before
+ * it began, and the changes of its own transaction. Locks are those of PostgreSQL: updates
+ * and purges skip a row that another transaction has written, deleted or locked, and a claim
+ * waits for another one that is not committed. Claims and RAISE share the lock on
+ * idem_store, and WAIT has it alone. Neither time nor a lock_timeout passes by itself: the
+ * caller moves both.
  *
  * tests/postgres/table.c plays the same requests against a real server. */
 #ifndef TEST_PG_TABLE_H
@@ -27,7 +28,7 @@ enum {
     PG_TOLD_MAX = 64,
 };
 
-/* Bytes of a column, whose memory is kept for the next. */
+/* Bytes of a column, whose memory serves the next ones. */
 struct pg_bytes {
     uint8_t *base;
     size_t len;
@@ -55,7 +56,7 @@ struct pg_row {
     bool used;
     uint8_t id[IDEM_ID_LEN];
     struct pg_version now;  /* Committed. */
-    struct pg_version next; /* As holder leaves it. */
+    struct pg_version next; /* As @holder will leave it. */
     struct pg_tx *holder;   /* NULL: nobody. */
 };
 
@@ -87,23 +88,23 @@ struct pg_table {
     int64_t fence_floor;
     struct pg_tx *floor_holder; /* Has raised it, and not committed. */
     unsigned sharers;           /* Of the lock on idem_store ... */
-    struct pg_tx *waiter;       /* ... or who has it alone. */
+    struct pg_tx *waiter;       /* ... or the one that has it alone. */
     int64_t transactions;       /* Those of purges. */
 
     /* The caller's. */
-    int64_t now_ms;       /* What the server's clock shows. */
+    int64_t now_ms;       /* The time on the server's clock. */
     size_t result_inline; /* Bodies of at most so many bytes come with a row. */
     size_t input_inline;
-    /* Where two requests of one statement write one row, the server takes either: true
-     * where it takes @later. NULL: never. */
+    /* If two requests of one statement write one row, a server may take either. Returns
+     * whether it takes @later. NULL: never. */
     bool (*takes)(void *ctx, const struct idem__pg_request *later);
     void *ctx;
 };
 
 enum pg_went {
-    PG_RAN = 1,   /* A statement. */
-    PG_BLOCKED,   /* It waits for a transaction. */
-    PG_COMMITTED, /* The last one. */
+    PG_RAN = 1,   /* A statement was run. */
+    PG_BLOCKED,   /* It waits for another transaction. */
+    PG_COMMITTED, /* The batch is over. */
 };
 
 struct pg_step {
@@ -137,14 +138,14 @@ struct pg_tx {
     size_t at;            /* Which statement comes next, */
     size_t part;          /* and where one that was blocked goes on. */
     int64_t claims_floor; /* CLAIM: what it saw when it began. */
-    uint64_t seen; /* Likewise: a bit for each request whose row was there. */
+    uint64_t seen; /* The same: a bit for each request whose row was there. */
     int64_t floor_next;
     struct pg_step steps[PG_STEPS_MAX];
     size_t steps_len;
 };
 
 void pg_table_init(struct pg_table *table);
-/* Empties it; memory is kept. */
+/* Empties the table, and keeps its memory. */
 void pg_table_clear(struct pg_table *table);
 void pg_table_finish(struct pg_table *table);
 
@@ -162,34 +163,34 @@ void pg_begin(struct pg_tx *tx, struct pg_table *table,
               struct idem__pg_request **requests, size_t n, bool settled,
               bool shows);
 
-/* The next statement, when table->now_ms is the time. After it tx->sql says which one it was; request->applied of those
- * that it wrote is set, provisionally. */
+/* Runs the next statement, at table->now_ms. Then tx->sql is this statement, and the
+ * requests that it wrote have request->applied set, provisionally. */
 enum pg_went pg_step(struct pg_tx *tx);
 
-/* Begins the next statement, CLAIM: it sees what is there now, and pg_step() goes on with
- * it. False: another has idem_store alone. */
+/* Begins the next statement, CLAIM: it takes its snapshot now, and pg_step() runs it later.
+ * False: another transaction has idem_store alone. */
 bool pg_begin_claim(struct pg_tx *tx);
 
-/* Which one that will be; LOOK, say, or COMMIT. */
+/* Returns the next statement, such as LOOK or COMMIT. */
 enum idem__pg_sql pg_next(const struct pg_tx *tx);
 
 /* True if @tx sees a row of @id, which it may have written itself. */
 bool pg_sees(const struct pg_tx *tx, const uint8_t id[IDEM_ID_LEN]);
 
-/* Nothing of it is there. */
+/* Undoes all of the transaction. */
 void pg_roll_back(struct pg_tx *tx);
 
-/* Answers the requests of a batch that was committed, with results of @tx's. */
+/* Answers the requests of a committed batch from the results in @tx. */
 void pg_answer(struct pg_tx *tx);
 
-/* Frees the results; rolls back what is not over. */
+/* Frees the results, and rolls back a transaction that is not over. */
 void pg_end(struct pg_tx *tx);
 
-/* Locks the row of @id, as SELECT ... FOR UPDATE of somebody else's transaction. False:
- * there is none, or it is locked. */
+/* Locks the row of @id, as SELECT ... FOR UPDATE of another program would. False: there is
+ * no such row, or it is locked. */
 bool pg_lock(struct pg_tx *tx, const uint8_t id[IDEM_ID_LEN]);
 
-/* What a SQLSTATE means for a request, as postgres/error.c has it. */
+/* The meaning of a SQLSTATE for a request, as postgres/error.c defines it. */
 struct pg_failure {
     const char *state;
     enum idem__said said;
@@ -199,7 +200,7 @@ extern const struct pg_failure pg_failures[];
 extern const size_t pg_failures_len;
 const struct pg_failure *pg_failure(const char *state);
 
-/* A copy of what is asked, with memory of its own: free(). */
+/* Returns a copy of the arguments of @request, in memory of its own: free(). */
 struct idem__pg_request *pg_request_copy(
     const struct idem__pg_request *request);
 

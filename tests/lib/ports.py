@@ -6,8 +6,8 @@ _kept = []
 
 
 def free_port():
-    """A port that nobody else is given as long as this program runs: a socket that
-    does not listen keeps it, and lets a server listen there."""
+    """Return a port that no other process gets while this program runs: a socket that does
+    not listen keeps it, and lets a server listen there."""
     s = socket.socket()
     s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     s.bind(("127.0.0.1", 0))

@@ -43,12 +43,12 @@ DATABASE = "idem"
 USER = "owner"
 INITDB = ["-U", USER, "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"]
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-# What a test does not need: disks, and work in the background.
+# A test needs neither a durable disk nor work in the background.
 FAST = {"fsync": "off", "autovacuum": "off", "shared_buffers": "16MB"}
 
 
 def folder_of_programs():
-    """Where the newest version has its programs, or None."""
+    """Return the folder of the newest version's programs, or None."""
     found = glob.glob("/usr/lib/postgresql/*/bin/postgres")
     found.sort(key=lambda path: int(path.split("/")[4]))
     path = found[-1] if found else shutil.which("postgres")
@@ -56,7 +56,7 @@ def folder_of_programs():
 
 
 def missing():
-    """Why it cannot be started here, or None."""
+    """Return why it cannot be started here, or None."""
     if folder_of_programs() is None:
         return "PostgreSQL is not installed: see tools/deps"
     return None
@@ -72,13 +72,13 @@ def need():
 
 
 def literal(statement):
-    """The text of a statement of idem's with its values in it, for psql."""
+    """Return a statement of idem with its values in the text, for psql."""
     values = ["NULL" if v is None else "'" + v.replace("'", "''") + "'" for v in statement["values"]]
     return re.sub(r"\$(\d+)", lambda m: values[int(m[1]) - 1], statement["text"])
 
 
 def somebody():
-    """The user that it runs as, for subprocess; nothing where we are not root."""
+    """Return the user for subprocess as whom it runs; nothing, if we are not root."""
     if os.geteuid() != 0:
         return {}
     user = pwd.getpwnam("nobody")
@@ -90,7 +90,7 @@ def die_with_parent():
 
 
 class Server:
-    """A server that runs, or is stopped for a while."""
+    """A server, running or stopped."""
 
     def __init__(self, folder, settings, env=None):
         self.folder = folder
@@ -99,7 +99,7 @@ class Server:
         self.settings = settings
         self.process = None
         self.url = f"postgres:///{DATABASE}?host={folder}&user={USER}"
-        self.port = settings.get("port")  # Of its socket too, in the name.
+        self.port = settings.get("port")  # Also in the name of its socket.
         if self.port is not None:
             self.url += f"&port={self.port}"
         self.programs = folder_of_programs()
@@ -119,7 +119,7 @@ class Server:
         )
 
     def make(self):
-        """Make its data: by initdb, which takes a second of CPU, once for all tests."""
+        """Make its data. initdb takes a second of CPU, so all tests share its result."""
         version = subprocess.check_output([self.program("postgres"), "--version"])
         user = somebody().get("user", os.geteuid())
         name = hashlib.sha256(repr((version, user, INITDB)).encode()).hexdigest()[:12]
@@ -170,7 +170,7 @@ class Server:
         )
 
     def psql(self, sql, database=DATABASE):
-        """The lines that @sql prints, fields divided by "|"."""
+        """Run @sql, and return the lines that it prints, with "|" between fields."""
         done = self.psql_try(sql, database)
         if done.returncode != 0:
             raise RuntimeError(done.stderr)
@@ -184,7 +184,7 @@ class Server:
             self.process = None
 
     def session(self, *more, **popen):
-        """psql as somebody else's process, for a with block."""
+        """Start psql as another client of the server, for a with block."""
         command = [self.program("psql"), "-Xq", "-h", self.folder, "-U", USER, "-d", DATABASE]
         return start([*command, *more], **popen)
 
@@ -192,15 +192,15 @@ class Server:
         return procfs.children(self.process.pid)
 
     def freeze(self):
-        """Stop its processes: connections can be made, and nobody answers."""
+        """Stop its processes: the kernel takes connections, and nobody answers."""
         self.process.send_signal(signal.SIGSTOP)  # It starts no more of them.
         for pid in self.children():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGSTOP)
 
     def die(self):
-        """Kill its processes at one moment, so that none sees another's death; and wait
-        until they are gone: the next server refuses memory that one of them still holds."""
+        """Kill its processes at one moment, so that none sees another's death. Wait until
+        they are gone: the next server refuses to start while one still has its memory."""
         self.freeze()
         with contextlib.ExitStack() as stack:
             ends = [os.pidfd_open(pid) for pid in self.children()]
@@ -214,7 +214,7 @@ class Server:
     # ---- Replicas ----
 
     def senders(self):
-        """The processes that send to replicas what was written."""
+        """Return the processes that send the log to replicas."""
         return [int(pid) for pid in self.psql("SELECT pid FROM pg_stat_replication")]
 
     def send_nothing(self):
@@ -223,7 +223,7 @@ class Server:
             os.kill(pid, signal.SIGSTOP)
 
     def await_replica(self, state=""):
-        """Wait until a replica, one of @state if that is given, has all there is."""
+        """Wait until a replica, one in @state if that is given, has everything."""
         wanted = f" AND sync_state = '{state}'" if state else ""
         there = (
             "SELECT count(*) FROM pg_stat_replication"
@@ -256,7 +256,7 @@ def folder_of_server():
 
 @contextlib.contextmanager
 def server(env=None, **settings):
-    """A server with an empty database, for a with block; @env is for itself alone."""
+    """Give a server with an empty database, for a with block. Only its processes get @env."""
     if missing():
         skip(missing())
     with folder_of_server() as folder:
@@ -272,13 +272,13 @@ def server(env=None, **settings):
 
 @functools.cache
 def shared(**settings):
-    """A server for all tests of this program."""
+    """Return a server for all tests of this program."""
     return for_all(server(**settings))
 
 
 @contextlib.contextmanager
 def replica(primary, name="replica", **settings):
-    """A streaming replica of @primary, for a with block; the primary knows it by @name."""
+    """Give a streaming replica of @primary, for a with block, under @name in its settings."""
     with folder_of_server() as folder:
         started = Server(folder, {**FAST, "cluster_name": name, **settings})
         copy = (started.program("pg_basebackup"), "-D", started.data)
@@ -291,7 +291,7 @@ def replica(primary, name="replica", **settings):
 
 
 class Log:
-    """What the server logs from here on."""
+    """The lines that the server logs from here on."""
 
     def __init__(self, server):
         self.path = os.path.join(server.folder, "log")
@@ -306,8 +306,8 @@ class Log:
         return self.text().count(text)
 
     def transactions(self):
-        """How many of idem's, where all statements are logged after %v: each has one that
-        is about its tables."""
+        """Return how many transactions were idem's: those with a statement about its tables.
+        The server must have the settings LOGGED."""
         return len(set(re.findall(r" (\d+/\d+) LOG:  execute [^:]*: .*\.idem_", self.text())))
 
 
@@ -316,7 +316,7 @@ LOGGED = {"log_statement": "all", "log_line_prefix": "%m [%p] %v "}
 
 
 def url_of(*servers):
-    """The URL that names all of them, as the hosts of one cluster."""
+    """Return one URL with all @servers, as the hosts of one cluster."""
     hosts = ",".join(server.folder for server in servers)
     return f"postgres:///{DATABASE}?host={hosts}&user={USER}"
 

@@ -1,13 +1,13 @@
-"""A line to a PostgreSQL server that does its batches wrong, as a rule or a seed has it.
+"""A line to a PostgreSQL server that treats batches wrongly, by a rule or a seed.
 
     with postgres_line.before(server, rule) as line:
-        line.url                    # As good as the server's, but for
+        line.url                    # Works as the server's, but for
         rule(batch)                 # ... the fault that this names, or None.
-        line.hits                   # Counter: how often each was met
+        line.hits                   # Counter: how often each fault was met.
 
-A batch is all that a client sends up to a Sync, in idem a transaction; it is answered up
-to the server's "ready". One goes on at a time: what a client sends meanwhile waits in its
-socket, and is lost with the connection.
+A batch is everything that a client sends up to a Sync, in idem a transaction; its answer
+ends with the server's "ready". A connection has one batch at a time: what the client sends
+meanwhile waits in its socket, and is lost with the connection.
 """
 
 import collections
@@ -21,7 +21,7 @@ import threading
 import time
 
 PORT = 5432
-CANCEL = 80877102  # The place of the version in a request to cancel.
+CANCEL = 80877102  # Takes the place of the version in a request to cancel.
 FAULTS = (
     "latency",
     "slow bytes",
@@ -40,13 +40,13 @@ class Cut(Exception):
 
 
 class Batch:
-    """What a client sent up to a Sync."""
+    """The messages of a client up to a Sync."""
 
     def __init__(self, data):
         self.bytes = data
 
     def has(self, name):
-        """Whether it has the statement @name, of postgres/sql.c."""
+        """Return whether it has the statement @name, of postgres/sql.c."""
         text = {
             "claim": b"idem_record AS r (id",
             "update": b"idem_record r SET nonce",
@@ -73,13 +73,13 @@ def take(sock, size):
 
 
 def message(sock):
-    """The next message, as (type, bytes)."""
+    """Read the next message, as (type, bytes)."""
     head = take(sock, 5)
     return head[:1], head + take(sock, struct.unpack(">I", head[1:])[0] - 4)
 
 
 def upto(sock, types):
-    """All messages up to one of @types."""
+    """Read all messages up to one of @types."""
     parts = []
     while True:
         kind, data = message(sock)
@@ -89,7 +89,7 @@ def upto(sock, types):
 
 
 class Connection:
-    """One of a client, and one to the server."""
+    """A connection of a client, and the one to the server for it."""
 
     def __init__(self, line, client):
         self.line = line
@@ -114,7 +114,7 @@ class Connection:
                     sock.close()
 
     def start(self):
-        """The first message has no type. A password is not asked for."""
+        """Pass the first message on, which has no type. The server wants no password."""
         size = take(self.client, 4)
         first = size + take(self.client, struct.unpack(">I", size)[0] - 4)
         self.server.sendall(first)
@@ -161,7 +161,7 @@ class Connection:
             time.sleep(0.002)
 
     def meet_reset(self, batch):
-        """A pooler gives the session its defaults again."""
+        """Reset the settings of the session, as a pooler does."""
         sql = b"RESET ALL\0"
         self.server.sendall(b"Q" + struct.pack(">I", 4 + len(sql)) + sql)
         self.answer()
@@ -172,12 +172,13 @@ class Connection:
         raise Cut
 
     def meet_cut_in_the_batch(self, batch):
-        """The server rolls back what it has seen."""
+        """Cut the connection within the batch: the server rolls back what it has seen."""
         self.server.sendall(batch.bytes[: self.line.random.randrange(len(batch.bytes))])
         raise Cut
 
     def meet_cut_and_done_later(self, batch):
-        """The client reads, and the transaction is done before, meanwhile or after."""
+        """Cut the connection, and send the batch later: before, during or after the read
+        with which the client looks for it."""
         self.client.shutdown(socket.SHUT_RDWR)
         self.client.close()
         self.pause(0, self.line.late_s)
@@ -186,7 +187,7 @@ class Connection:
         raise Cut
 
     def meet_cut_after(self, batch):
-        """It is committed."""
+        """Cut the connection after the server has committed."""
         self.server.sendall(batch.bytes)
         self.answer()
         raise Cut
@@ -198,7 +199,7 @@ class Connection:
         raise Cut
 
     def meet_cancelled(self, batch):
-        """By somebody else, if it is not done before that is heard."""
+        """Cancel the batch, as another client may, unless it is done before that."""
         self.server.sendall(batch.bytes)
         with contextlib.suppress(OSError), self.line.connect() as other:
             other.sendall(struct.pack(">II", 16, CANCEL) + self.key)
@@ -206,7 +207,7 @@ class Connection:
         self.client.sendall(self.answer())
 
     def meet_no_answer(self, batch):
-        """Until the client has enough of it."""
+        """Answer nothing until the client gives up."""
         self.server.sendall(batch.bytes)
         self.answer()
         with contextlib.suppress(OSError):
@@ -216,7 +217,7 @@ class Connection:
 
 
 class Line:
-    """The place that clients connect to, and what was done to them."""
+    """The address of the clients, and the faults that they met."""
 
     def __init__(self, server, folder, rule):
         self.to = os.path.join(server.folder, f".s.PGSQL.{PORT}")
@@ -249,7 +250,7 @@ class Line:
                 threading.Thread(target=connection.run, daemon=True).start()
 
     def deal(self, batch):
-        """The fault that @batch meets, or None."""
+        """Return the fault that @batch meets, or None."""
         with self.lock:
             self.batches += 1
             fault = self.rule(batch)
@@ -260,7 +261,7 @@ class Line:
 
 @contextlib.contextmanager
 def before(server, rule):
-    """Stand before @server, of postgres.py."""
+    """Run a line before @server, of postgres.py."""
     with tempfile.TemporaryDirectory(prefix="idem-pgl-", dir="/tmp") as folder:
         line = Line(server, folder, rule)
         try:
@@ -271,7 +272,7 @@ def before(server, rule):
 
 
 def by_seed(seed, rate, kinds=FAULTS):
-    """A rule: one batch in 1/@rate meets a fault, each kind as often as the others."""
+    """Return a rule: a batch meets a fault at @rate, and each kind as often as the others."""
     dice = random.Random(seed)
     deck = []
 
@@ -287,7 +288,7 @@ def by_seed(seed, rate, kinds=FAULTS):
 
 
 def once(fault, suits):
-    """A rule: the first batch that @suits meets @fault."""
+    """Return a rule: the first batch that @suits meets @fault."""
     left = [fault]
 
     def rule(batch):

@@ -19,7 +19,7 @@ PACKAGE = os.path.join(
 
 
 def missing():
-    """Why it cannot be started here, or None."""
+    """Return why it cannot be started here, or None."""
     if shutil.which("node") is None:
         return "no node"
     if not os.path.isdir(PACKAGE):
@@ -29,7 +29,7 @@ def missing():
 
 @contextlib.contextmanager
 def process():
-    """Start it; give a function that has it do one thing; end it."""
+    """Start it, give a function that calls it, and end it."""
     if missing():
         skip(missing())
     script = os.path.join(TOP, "tests", "lib", "powertools.mjs")

@@ -1,4 +1,4 @@
-"""Processes as /proc has them: who is whose child, and who has stopped."""
+"""Processes in /proc: their children, their states, their memory."""
 
 import contextlib
 import os
@@ -8,7 +8,7 @@ from patience import until
 
 
 def children(pid):
-    """The processes that a thread of @pid has started; none, where it has ended."""
+    """Return the processes that a thread of @pid has started; none, if it has ended."""
     found = []
     with contextlib.suppress(OSError):
         for thread in os.listdir(f"/proc/{pid}/task"):
@@ -19,13 +19,13 @@ def children(pid):
 
 
 def descendants(pid):
-    """Its children, and theirs."""
+    """Return its children, and theirs."""
     own = children(pid)
     return own + [below for child in own for below in descendants(child)]
 
 
 def status(pid):
-    """What /proc/PID/status has, as {name: value}; nothing, where it has ended."""
+    """Return /proc/PID/status as {name: value}; nothing, if the process has ended."""
     try:
         with open(f"/proc/{pid}/status", encoding="utf-8") as f:
             return dict(line.rstrip("\n").split(":\t", 1) for line in f if ":\t" in line)
@@ -34,28 +34,28 @@ def status(pid):
 
 
 def named(pids):
-    """{pid: name} of those that have not ended."""
+    """Return {pid: name} of those that have not ended."""
     found = {pid: status(pid).get("Name") for pid in pids}
     return {pid: name for pid, name in found.items() if name}
 
 
 def below(pid):
-    """{pid: name} of its children, and of theirs."""
+    """Return {pid: name} of its children, and of theirs."""
     return named(descendants(pid))
 
 
 def own_kb(pid):
-    """The memory that @pid has for itself, in kilobytes."""
+    """Return the private memory of @pid, in kilobytes."""
     return int(status(pid)["RssAnon"].split()[0])
 
 
 def is_stopped(pid):
-    """True if @pid, or one below it, was stopped by a signal."""
+    """Return whether a signal has stopped @pid, or a process below it."""
     return any(status(p).get("State", "")[:1] == "T" for p in (pid, *descendants(pid)))
 
 
 def marked(marker):
-    """The processes with @marker in their environment, zombies left out."""
+    """Return the processes with @marker in their environment, without zombies."""
     found = []
     for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
         with contextlib.suppress(OSError), open(f"/proc/{pid}/environ", "rb") as f:
@@ -65,8 +65,8 @@ def marked(marker):
 
 
 def until_it_waits(pid, file):
-    """Until @pid, which has to open @file, has slept five times since: who waits looks
-    again and again, and has looked then."""
+    """Wait until @pid has opened @file, and slept five times since: a waiter polls, so it
+    has looked by then."""
     name = "voluntary_ctxt_switches"
 
     def opened():
@@ -83,7 +83,7 @@ def until_it_waits(pid, file):
 
 
 def _states(pid):
-    """The letters of the states of its threads; none, where it has ended."""
+    """Return the letters of the states of its threads; none, if it has ended."""
     with contextlib.suppress(OSError):
         for thread in os.listdir(f"/proc/{pid}/task"):
             with contextlib.suppress(OSError):
@@ -92,8 +92,8 @@ def _states(pid):
 
 
 def stop(*pids):
-    """SIGSTOP to each of @pids, until each of its threads has stopped or ended: kill()
-    returns before that, and what a thread does in between, it does."""
+    """Send SIGSTOP to each of @pids, and wait until each of its threads has stopped or
+    ended: kill() returns before that, and a thread may go on meanwhile."""
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)
     for pid in pids:
@@ -101,8 +101,8 @@ def stop(*pids):
 
 
 def unread(port):
-    """How much has come to the TCP @port of this machine that nobody has taken yet: bytes,
-    and connections."""
+    """Return how many bytes, and how many connections, have come to the TCP @port of this
+    machine and wait there."""
     count = 0
     for table in "tcp", "tcp6":
         with open(f"/proc/net/{table}", encoding="ascii") as f:

@@ -1,12 +1,12 @@
-/* Attempts of a store that are in progress, whose outcomes wait in a journal.
+/* Makes attempts that are in progress in a store, and whose outcomes wait in a journal.
  *
  *     put_entries STORE DIRECTORY ENTRIES LEASE_MS
  *     put_entries STORE DIRECTORY KEY LEASE_MS URL
  *
  * Without a URL the keys are "key-0", "key-1" ..., without a scope, and each outcome is
- * unknown, so that every front end can tell of it. With a URL there is one entry, of an
- * attempt that was completed; it names URL, as one that somebody forged does, or one
- * that was written under another name. Nothing is flushed. */
+ * unknown, so that every front end can report it. With a URL there is one entry, of an
+ * attempt that was completed; it names URL, like a forged entry, or one that was written
+ * under another name of the store. Nothing is flushed. */
 #include "contract/store.h"
 
 #include <err.h>

@@ -10,7 +10,7 @@ NEVER = 2**63 - 1
 NOW = int(time.time() * 1000)
 
 
-# A completed record: what others do not say of theirs.
+# A completed record, which gives other records the members that they do not set.
 PLAIN = {
     "status": 2, "policy": 2, "flags": 0, "fence": 10, "attempts": 1, "lease_end": NOW,
     "expires": NEVER, "nonce": bytes(15) + b"\1", "owner": b"w", "fingerprint": b"",
@@ -32,7 +32,7 @@ def field(tag, body):
 
 
 def head_of(scope, key, r):
-    """The stored form of the record @r."""
+    """Return the stored form of the record @r."""
     fields = b"".join(
         field(tag, r[name])
         for tag, name in enumerate(
@@ -57,7 +57,7 @@ def head_of(scope, key, r):
 
 
 def sample(rng, n):
-    """Scope, key and record number @n, of any kind."""
+    """Return scope, key and record of the sample @n, of any kind."""
     status = n % 5 + 1
     key = b"order-%d" % n
     if n % 7 == 0:
@@ -93,8 +93,8 @@ def sample(rng, n):
 
 
 def line_of(scope, key, r, **more):
-    """One line of an export, with what an import needs and no more; @r is what is not
-    PLAIN."""
+    """Return a line of an export with no more than an import needs. @r: the members that
+    are not PLAIN."""
     r = {**PLAIN, **r}
     line = {
         "scope_hex": scope.hex(),

@@ -1,7 +1,7 @@
-/* Pseudo-random choices: all that a test does follows from its seed.
+/* Pseudo-random choices: everything that a test does follows from its seed.
  *
- * Two choices never stand in one expression: compilers differ in which of them
- * they would make first. */
+ * Never make two choices in one expression: compilers differ in the order in which they
+ * would make them. */
 #ifndef TEST_RNG_H
 #define TEST_RNG_H
 

@@ -1,8 +1,8 @@
 /* Preloaded into a program: counts what its SQLite reads.
  *
- * At the end of the process one line goes to the file that ROWS names: the rows
- * of records that statements returned, the steps of full scans over them, and the
- * steps of SQLite's virtual machine in all statements about records. */
+ * At the end of the process it writes one line to the file that ROWS names: the rows of
+ * records that statements returned, the steps of full scans over them, and the steps of
+ * SQLite's virtual machine in all statements about records. */
 #include <fcntl.h>
 #include <sqlite3.h>
 #include <stdio.h>

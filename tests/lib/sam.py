@@ -1,5 +1,5 @@
-"""Check a SAM template: known types of resources, their properties and what is
-required of them, and that everything that is referred to exists.
+"""Check a SAM template: types of resources, their properties and which of these they
+require, and that every reference leads somewhere.
 
     template = sam.load("template.yaml")
     sam.problems(template)          # sentences; none: it is well-formed
@@ -41,7 +41,7 @@ KINDS = {
 
 
 def load(path):
-    """The template at @path, with the short forms of functions written out."""
+    """Read the template at @path, with the short forms of functions written out."""
     import yaml  # pylint: disable=import-outside-toplevel
 
     class Loader(yaml.SafeLoader):
@@ -66,7 +66,7 @@ def is_function(value):
 
 
 class Check:
-    """One template and what is wrong with it."""
+    """One template, and its problems."""
 
     def __init__(self, template):
         with open(TYPES, encoding="utf-8") as f:
@@ -196,5 +196,5 @@ class Check:
 
 
 def problems(template):
-    """What is wrong with @template, as sentences."""
+    """Return the problems of @template, as sentences."""
     return Check(template).run()

@@ -237,7 +237,7 @@ struct idem_decision sample_decide(const struct idem_record *found,
         [IDEM_OP_IMPORT] = idem__decide_import,
         [IDEM_OP_RESOLVE] = idem__decide_resolve,
     };
-    /* A note that a decision makes lies in the decision itself. */
+    /* The decision owns its note, so it must outlive this call. */
     static struct idem_decision decision;
     struct idem_now at = now == NULL ? sample_now() : *now;
 

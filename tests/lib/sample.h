@@ -18,7 +18,7 @@ enum {
 };
 extern const enum idem_status sample_ends[SAMPLE_ENDS];
 
-/* In progress since ten seconds, under IDEM_HOLD, its lease of a minute counted
+/* In progress for ten seconds, under IDEM_HOLD, its lease of a minute counted
  * by the clocks of sample_now(); fence 41, nonce sixteen 'n', no fingerprint. */
 struct idem_record sample_record(void);
 
@@ -32,7 +32,7 @@ struct idem_record sample_ended(enum idem_status status, int64_t retention_ms);
 /* Every member at its largest: texts of full length, eight past attempts. */
 struct idem_record sample_largest(void);
 
-/* Every member that may be empty is. */
+/* Every member that may be empty is empty. */
 struct idem_record sample_smallest(void);
 
 /* Sets lease_end_ms and lease_end_boot_ms to @left_ms from sample_now(). */
@@ -52,8 +52,8 @@ struct idem_op sample_resolve(void);
 #define LIMIT_AT_MS 1510067704370LL
 struct idem_limit_request sample_limit(void);
 
-/* What @op means for @found (NULL: there is no record) at @now; NULL: at sample_now(). Its
- * note is valid until the next call. */
+/* Returns the decision of @op about @found (NULL: there is no record) at @now (NULL: at
+ * sample_now()). Its note is valid until the next call. */
 struct idem_decision sample_decide(const struct idem_record *found,
                                    const struct idem_op *op,
                                    const struct idem_now *now);

@@ -1,4 +1,4 @@
-/* A store in which the test decides what becomes of each op. */
+/* A store in which the test decides the answer to each op. */
 #include "script.h"
 
 #include "clone.h"

@@ -1,13 +1,13 @@
-/* Stores that answer as a test says. */
+/* Stores whose answers a test decides. */
 #ifndef TEST_SCRIPT_H
 #define TEST_SCRIPT_H
 
 #include "contract/store.h"
 
-/* What becomes of an op; asked whenever it is driven. */
+/* What happens to an op. The store asks whenever it drives one. */
 enum script_does {
     SCRIPT_ANSWERS, /* The function has set the answer. */
-    SCRIPT_KEEPS,   /* It is under way: see script_release(). */
+    SCRIPT_KEEPS,   /* It is in flight: see script_release(). */
     SCRIPT_WAITS,   /* It stays pending. */
 };
 
@@ -18,9 +18,9 @@ struct script {
     struct idem_store base;
     script_fn *serve;
     void *ctx;
-    int refuse; /* What submit() answers. */
+    int refuse; /* The result of submit(). */
     struct idem_op *pending;
-    struct idem_op *kept; /* Under way; may have been detached. */
+    struct idem_op *kept; /* In flight; may have been detached. */
     unsigned served;
     unsigned cancelled;
     uint8_t nonces[16][16];   /* Of the first ops that were served. */
@@ -35,8 +35,8 @@ struct idem_store *script_open(struct script *script, script_fn *serve,
 /* Answers the op that was kept, which frees it if it was detached. */
 void script_release(struct script *script);
 
-/* Has a store in memory behind the script do @op, under the same nonce, and sets
- * its answer. It is opened by the first call and closed with the script. */
+/* Passes @op, under the same nonce, to a store in memory of the script, and sets its
+ * answer. The first call opens that store; it is closed with the script. */
 void script_relay(struct script *script, struct idem_op *op);
 
 #endif

@@ -1,10 +1,11 @@
-"""What selectors make a key of, and what of none: the same in each front end."""
+"""Texts of which a selector makes a key, and texts of which it makes none, for tests of
+all front ends."""
 
 import hashlib
 
 LONG = "order-" + "x" * 300
 
-# A selector with % for where the text is, texts that are one operation, and its key.
+# A selector with % for the place of the text, texts of one operation, and its key.
 KEYS = [
     ("%.n", ['{"n":1.0}', '{"n": 1}', '{"n":10e-1}', '{"n":"1"}'], "1"),
     ("%.n", ['{"n":108086391057176360}'], "108086391057176360"),
@@ -27,5 +28,5 @@ REFUSED = [
 
 
 def of(selector, place=""):
-    """The selector, of the text at @place."""
+    """Return the selector for the text at @place."""
     return selector.replace("%.", place + ".")

@@ -1,6 +1,6 @@
 """A stand-in for the clients of idem serve; and a worker that has one, to be killed.
 
-    serve_client.py WORK KEY POLICY [ON_DEATH]    what it does stands in work()
+    serve_client.py WORK KEY POLICY [ON_DEATH]    see work()
 """
 
 import contextlib
@@ -16,7 +16,7 @@ PATIENCE = 60
 
 
 class Refused(Exception):
-    """An answer that is an error: code, message and data are in args[0]."""
+    """Raised for an answer with an error: args[0] has code, message and data."""
 
 
 class Client:
@@ -49,7 +49,7 @@ class Client:
 
     @classmethod
     def reach(cls, path):
-        """The same, or None while nobody listens there."""
+        """Do the same, or return None while nobody listens there."""
         with contextlib.suppress(OSError):
             return cls.connect(path)
         return None
@@ -72,7 +72,7 @@ class Client:
         return bool(select.select([self.read], [], [], seconds)[0])
 
     def line(self, seconds=PATIENCE):
-        """The next line as it came; None at the end."""
+        """Read the next line, or return None at the end."""
         while b"\n" not in self.buffer:
             assert self.readable(seconds), "no answer"
             more = os.read(self.read, 1 << 20)
@@ -83,7 +83,7 @@ class Client:
         return line
 
     def take(self):
-        """Take one line in. False at the end."""
+        """Read one line, and keep its message. Return False at the end."""
         line = self.line()
         if line is None:
             return False
@@ -109,7 +109,7 @@ class Client:
         return self("begin", key=key, nonce=nonce or secrets.token_hex(16), **params)
 
     def lost(self):
-        """The next notification of an attempt that was lost."""
+        """Wait for the next notification that an attempt was lost."""
         while not self.told:
             self("ping")
         return self.told.pop(0)
@@ -139,7 +139,7 @@ def work(what, key, policy, on_death="lease"):
     say(f"attempt {got['attempt']}")
     if what == "leave-child":
         if os.fork() == 0:
-            os.execvp("sleep", ["sleep", "600"])  # With both pipes.
+            os.execvp("sleep", ["sleep", "600"])  # It keeps both pipes open.
     if what == "last-word":
         sys.stdin.readline()
         client.send("complete", attempt=got["attempt"], result={"text": "said"})

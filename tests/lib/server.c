@@ -1,4 +1,4 @@
-/* A server of HTTP, as long as its requests have a Content-Length. */
+/* An HTTP server for requests that have a Content-Length. */
 #include "server.h"
 
 #include "test.h"
@@ -22,7 +22,7 @@ struct connection {
     int fd;
 };
 
-/* The body of the request at @text, once all of it is there. */
+/* Whether all of the request at @text is there; then also returns its body. */
 static bool is_whole(const char *text, size_t len, struct idem_slice *ret_body)
 {
     const char *end = strstr(text, "\r\n\r\n");
@@ -78,7 +78,7 @@ static void serve(void *ctx)
     }
 }
 
-/* A socket that is bound to a port of its own. */
+/* Returns a socket that is bound to a free port. */
 static int bound(int *ret_port)
 {
     struct sockaddr_in address = {.sin_family = AF_INET};

@@ -1,22 +1,22 @@
-/* A server of HTTP on this host, with a thread for each connection. */
+/* An HTTP server on this host, with a thread for each connection. */
 #ifndef TEST_SERVER_H
 #define TEST_SERVER_H
 
 #include <idem.h>
 
-/* Sends on @fd what answers @request, a whole one, whose body is @body. */
+/* Sends the answer to the whole @request with @body to @fd. */
 typedef void server_answers(void *ctx, int fd, const char *request,
                             struct idem_slice body);
 
 struct server;
 
-/* @port: on which it listens. */
+/* Starts a server, and sets *@port to the port on which it listens. */
 struct server *server_start(server_answers *answer, void *ctx, int *port);
 
-/* By now the clients have closed their connections. */
+/* Stops the server, whose clients must have closed their connections. */
 void server_stop(struct server *server);
 
-/* One on which nobody listens. */
+/* Returns a port on which no server listens. */
 int closed_port(void);
 
 #endif

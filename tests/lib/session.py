@@ -7,10 +7,9 @@ A session is a list of lines:
     Sat Nov 21 ...                 what it prints, on stdout or stderr
     + touch file                   a step that readers do not see; it must succeed
 
-In what is printed, "..." stands for anything within a line, a line of nothing
-but "..." for any lines, and one space for any number of them. The commands run
-in one bash, in the current directory. A session that ends with 77 is skipped: what
-it needs is not there.
+In the output, "..." stands for anything within a line, a line of nothing but "..." for any
+lines, and one space for any number of them. The commands run in one bash, in the current
+directory. A session that exits with 77 is skipped: something that it needs is missing.
 """
 
 import os
@@ -25,8 +24,8 @@ MARK = "\036"
 
 
 def environment():
-    """Return an environment with the program, a compiler that finds libidem,
-    and a store of its own."""
+    """Return an environment with the program, a compiler that finds libidem, and a private
+    store."""
     os.makedirs("bin", exist_ok=True)
     link = "bin/idem"
     if not os.path.lexists(link):
@@ -88,7 +87,7 @@ def squeeze(text):
 
 
 def bare(text):
-    """Return @text as it is compared: single spaces, none at the end of a line."""
+    """Return @text for a comparison: with single spaces, and none at the end of a line."""
     return "".join(squeeze(line).rstrip() + "\n" for line in text.splitlines())
 
 
@@ -105,7 +104,7 @@ def script(found):
 
 
 def complaints(lines, env):
-    """Run a session; return what differs from what it says."""
+    """Run a session; return the differences from its text."""
     found = steps(lines)
     done = tap.run(["bash", "-c", script(found)], env, timeout=60)
     if done.status == 77:
@@ -125,7 +124,7 @@ def complaints(lines, env):
 
 
 def compile_complaints(source, flags=()):
-    """Compile C from a document; return what the compiler says."""
+    """Compile C from a document; return the messages of the compiler."""
     done = subprocess.run(
         ["gcc", "-fsyntax-only", "-xc", "-Wall", "-Wextra", "-Werror", "-std=gnu11"]
         + [*flags, "-I", INCLUDE, "-"],
@@ -138,8 +137,8 @@ def compile_complaints(source, flags=()):
 
 
 def add_examples(name, blocks, complaints_of):
-    """Register the case that each of @blocks works: @complaints_of(*block, env) is what is
-    wrong with it."""
+    """Register a case for each of @blocks, which fails if @complaints_of(*block, env) returns
+    a text."""
 
     def case():
         env = environment()

@@ -1,4 +1,4 @@
-"""idem on a table that another library uses too."""
+"""idem on a table that another library also uses."""
 
 import json
 
@@ -23,7 +23,7 @@ class Side:
         return name
 
     def begin(self, name, *options, policy="rerun"):
-        """(exit status, answer) of idem begin."""
+        """Return (exit status, answer) of idem begin."""
         key = ("-k", self.key(name))
         done = self("begin", "--json", *key, "--on-expired-lease", policy, *options)
         assert done.stdout, done.stderr

@@ -1,6 +1,6 @@
 """Check AWS Signature Version 4 from the bytes of a request, as a service would.
 
-Shares nothing with aws/client/sigv4.c: it begins with what arrived on the socket.
+It shares no code with aws/client/sigv4.c, and starts from the bytes on the socket.
 """
 
 import hashlib
@@ -12,7 +12,7 @@ CREDENTIAL = re.compile(
     r"AWS4-HMAC-SHA256 Credential=([^/\s]+)/(\d{8})/([^/\s]+)/([^/\s]+)/aws4_request"
     r", SignedHeaders=([a-z0-9;-]+), Signature=([0-9a-f]{64})"
 )
-# Headers that say who asks for what: none of them may go unsigned.
+# The signature must cover these headers: they state who asks for what.
 MUST_SIGN = ("host", "content-type")
 
 

@@ -6,7 +6,7 @@
         idem consume --queue queue.url ...          # with sqs.environment(url)
         queue.left(), queue.dead()                  # bodies
 
-It has redelivery, dead-letter queues and FIFO groups. All of it is in memory.
+It has redelivery, dead-letter queues and FIFO groups, and keeps everything in memory.
 """
 
 import functools
@@ -25,7 +25,7 @@ REGION = "eu-west-1"
 
 
 def environment(endpoint):
-    """Credentials and the endpoint; for tap.environment() and its callers."""
+    """Return credentials and the endpoint, for tap.environment() and its callers."""
     return {
         "AWS_ACCESS_KEY_ID": "AKIDEXAMPLE",
         "AWS_SECRET_ACCESS_KEY": "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY",
@@ -45,7 +45,7 @@ def program():
 
 
 def missing():
-    """Why the server cannot be started here, or None."""
+    """Return why the server cannot be started here, or None."""
     if shutil.which("node") is None:
         return "no Node.js"
     if not os.path.exists(program()):
@@ -54,11 +54,11 @@ def missing():
 
 
 class Failed(Exception):
-    """SQS refused; the argument is what it said."""
+    """Raised if SQS refused a call; the argument is its answer."""
 
 
 def call(endpoint, action, body):
-    """The answer of an action."""
+    """Call an action, and return the answer."""
     at = urllib.parse.urlsplit(endpoint)
     connection = http.client.HTTPConnection(at.hostname, at.port, timeout=PATIENCE)
     try:
@@ -83,7 +83,7 @@ def call(endpoint, action, body):
 
 
 def server():
-    """A server without queues, as its endpoint, for a with block."""
+    """Give the endpoint of a server without queues, for a with block."""
     if missing():
         skip(missing())
     env = {k: v for k, v in os.environ.items() if not k.startswith("FAUXQS_")}
@@ -97,12 +97,12 @@ def server():
 
 @functools.cache
 def shared():
-    """The endpoint of a server for all tests of this program."""
+    """Return the endpoint of a server for all tests of this program."""
     return for_all(server())
 
 
 class Queue:
-    """A queue, with a dead-letter queue if @receives says after how many."""
+    """A queue; with @receives, a message goes to a dead-letter queue after so many."""
 
     def __init__(self, endpoint, name, visibility=30, receives=None, fifo=False):
         self.endpoint = endpoint
@@ -131,7 +131,7 @@ class Queue:
         return url, got["Attributes"]["QueueArn"]
 
     def send(self, bodies, groups=None):
-        """Send @bodies in their order; of a FIFO queue each to its group."""
+        """Send @bodies in their order; to a FIFO queue, each in its group."""
         for start in range(0, len(bodies), 10):
             entries = []
             for i, body in enumerate(bodies[start : start + 10]):
@@ -144,7 +144,7 @@ class Queue:
             assert not answer.get("Failed"), answer
 
     def count(self, url=None):
-        """How many messages may be received now, and how many are in flight."""
+        """Return how many messages may be received now, and how many are in flight."""
         got = self.call(
             "GetQueueAttributes", QueueUrl=url or self.url, AttributeNames=["All"]
         )["Attributes"]
@@ -154,7 +154,7 @@ class Queue:
         )
 
     def wait_empty(self, seconds=PATIENCE):
-        """Wait until nothing is left, waiting or in flight."""
+        """Wait until no message is waiting or in flight."""
         until(lambda: self.count() == (0, 0), "the queue is empty", seconds, every=0.25)
 
     def receive(self, most=10, visibility=None, url=None):
@@ -165,7 +165,7 @@ class Queue:
         return self.call("ReceiveMessage", **asked).get("Messages", [])
 
     def bodies(self, url):
-        """Take everything that can be received at @url."""
+        """Receive all messages at @url, and return their bodies."""
         found = []
         while messages := self.receive(visibility=600, url=url):
             found += [m["Body"] for m in messages]

@@ -247,13 +247,12 @@ static int batch_get(struct table *table, json_object *request,
 
 /* ---- Transactions ---- */
 
-/* What one write of a transaction is about: its item, by its id, and what is
- * there. */
+/* One write of a transaction: its item, by its id, and the present one. */
 struct change {
     json_object *verb;
     const char *id;
     json_object *old;
-    json_object *next; /* NULL: it goes. */
+    json_object *next; /* NULL: the item is deleted. */
     bool checks_only;
 };
 
@@ -414,7 +413,7 @@ static bool selected(json_object *request, json_object *item, bool of_index)
     return true;
 }
 
-/* What of @item a scan shows: the attributes that it names, or all. */
+/* Returns the part of @item that a scan shows: the attributes that it names, or all. */
 static json_object *projected(json_object *request, json_object *item)
 {
     const char *at = text_of(request, "ProjectionExpression");

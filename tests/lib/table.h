@@ -1,5 +1,5 @@
-/* A table of DynamoDB in memory, as far as the store uses one. What it answers is
- * compared with real servers by tests/integration/table.py. */
+/* A table of DynamoDB in memory, as far as the store uses one.
+ * tests/integration/table.py compares its answers with those of real servers. */
 #ifndef TEST_TABLE_H
 #define TEST_TABLE_H
 
@@ -8,15 +8,16 @@
 struct table {
     char name[256];
     json_object *items; /* By id. */
-    unsigned page_max;  /* Items in an answer of many; 0: as many as asked. */
-    unsigned spare; /* A batch of more leaves that many of its items undone. */
+    unsigned
+        page_max;   /* Items in an answer of many; 0: as many as requested. */
+    unsigned spare; /* A batch of more items leaves so many of them undone. */
 };
 
 void table_init(struct table *table, const char *name);
 void table_finish(struct table *table);
 
-/* Does what @target (with or without its prefix) and @body ask for. Returns the
- * HTTP status; *@answer (emptied first) is the body. */
+/* Executes the request of @target (with or without its prefix) and @body. Returns the HTTP
+ * status; *@answer (emptied first) is the body. */
 int table_apply(struct table *table, const char *target, struct idem_slice body,
                 struct idem__buffer *answer);
 

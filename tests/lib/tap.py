@@ -68,12 +68,12 @@ def equal(got, wanted):
 
 
 def note(text):
-    """Say in the results what a test did, such as how often."""
+    """Print in the results what a test did, such as how often."""
     _notes.append(text)
 
 
 def for_all(context):
-    """Enter @context for all tests of this program, and give what it gives."""
+    """Enter @context for all tests of this program, and return its value."""
     return _ending.enter_context(context)
 
 
@@ -90,10 +90,10 @@ def sentence_of(function):
 
 
 def test(function=None, *, rows=(), given=None):
-    """Register a function; its docstring says in one sentence what holds.
+    """Register a function; its docstring states in one sentence what holds.
 
     @rows are the rows of the fault matrix that the test covers; @given() makes a context,
-    and the function is called with what that gives.
+    whose value the function gets.
     """
 
     def register(f):
@@ -109,8 +109,8 @@ def test(function=None, *, rows=(), given=None):
 
 
 def each(values, rows=(), given=lambda value: value):
-    """Register a function once for each of @values; it is called with what @given(value)
-    is then."""
+    """Register a function once for each of @values. It is called with @given(value), which
+    runs just before it."""
 
     def register(f):
         for value in values:
@@ -126,9 +126,9 @@ def each(values, rows=(), given=lambda value: value):
 
 
 def environment(extra=None):
-    """Our environment without anybody's IDEM_ settings, taste or home, plus @extra.
+    """Return our environment without the user's IDEM_ settings, taste or home, plus @extra.
 
-    A value of None takes a variable out.
+    A value of None removes a variable.
     """
     env = {
         name: value
@@ -148,7 +148,7 @@ def environment(extra=None):
 
 
 def traced(env=None):
-    """Return @env, by default ours, for what a tracer follows: there the address
+    """Return @env, by default ours, for a program under a tracer, where the address
     sanitizer cannot look for leaks."""
     env = os.environ if env is None else env
     options = env.get("ASAN_OPTIONS", os.environ.get("ASAN_OPTIONS", ""))
@@ -156,8 +156,8 @@ def traced(env=None):
 
 
 def watched(program):
-    """The words of @program, a test in C that one in Python starts, after those of
-    IDEM_TEST_WRAPPER: memcheck looks at no child of a process."""
+    """Return the words of @program, a test in C that one in Python starts, after those of
+    IDEM_TEST_WRAPPER: memcheck does not follow a test into its children."""
     return [*shlex.split(os.environ.get("IDEM_TEST_WRAPPER", "")), *program]
 
 
@@ -186,7 +186,7 @@ def kill_session(process):
 
 
 def end_session(process):
-    """The same, and close what leads to it."""
+    """Do the same, and close the pipes to it."""
     kill_session(process)
     for pipe in filter(None, (process.stdin, process.stdout, process.stderr)):
         pipe.close()
@@ -212,7 +212,7 @@ def run(cmd, env=None, input=None, timeout=TIMEOUT):
 
 
 def at_once(function, items):
-    """What @function gives for each of @items, all at the same time."""
+    """Call @function for each of @items at the same time, and return the results."""
     items = list(items)
     with concurrent.futures.ThreadPoolExecutor(len(items)) as pool:
         return list(pool.map(function, items))
@@ -247,7 +247,7 @@ def report(out, number, description, failure=None, skipped=None):
 
 
 def _explain(error):
-    """What a failed assertion says, and the line of the test that made it."""
+    """Return the text of a failed assertion, and its line of the test."""
     if not isinstance(error, AssertionError):
         return "".join(traceback.format_exception(error))
     frames = traceback.extract_tb(error.__traceback__)

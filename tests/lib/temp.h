@@ -2,7 +2,7 @@
 #ifndef TEST_TEMP_H
 #define TEST_TEMP_H
 
-/* A path in it that nothing has had yet, ending in @name; valid for good. */
+/* Returns a path in it that was never used, ending in @name; the text stays valid. */
 const char *temp_path(const char *name);
 
 /* Removes the directory and all that is in it. */

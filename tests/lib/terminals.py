@@ -1,4 +1,4 @@
-"""What programs show at a terminal."""
+"""Programs at a terminal."""
 
 import contextlib
 import fcntl
@@ -12,8 +12,8 @@ from tap import kill_session, start
 
 
 def at_terminal(command, env=None, columns=80, own=("stdout", "stderr"), **popen):
-    """The status of @command, whose @own streams are a terminal of so many columns, and
-    what was printed there."""
+    """Run @command, whose @own streams are a terminal of so many columns. Return its status,
+    and what it printed there."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     process = start(command, env, **dict.fromkeys(own, theirs), **popen)

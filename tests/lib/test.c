@@ -27,7 +27,7 @@ struct test {
 
 static struct test bodies[TESTS_MAX];
 
-/* What this test leaves to its end. */
+/* Calls that this test leaves to its end. */
 static struct after {
     void (*done)(void *what);
     void *what;
@@ -38,8 +38,8 @@ static int lates; /* Cases that failed by being late. */
 static const char *skipped;
 static jmp_buf at_skip;
 
-/* For Meson a skipped case is "ok ... # SKIP why"; cmocka 1.1.5 says "not ok",
- * so to cmocka it passes, with a name that says the rest. */
+/* Meson expects "ok ... # SKIP why" of a skipped case, but cmocka 1.1.5 prints "not ok".
+ * So the case passes for cmocka, under a name that has the rest of that line. */
 static void name_skipped(struct CMUnitTest *test)
 {
     char *name = NULL;
@@ -82,7 +82,7 @@ static void run_one(void **state)
     memset(&why, 0, sizeof(why));
     heap_fail_never();
     heap_forget();
-    afters_len = 0; /* A test that failed leaves them be. */
+    afters_len = 0; /* A failed test may have left some. */
     if (setjmp(at_skip) != 0) {
         finish_all();
         name_skipped(&tests[test - bodies]);

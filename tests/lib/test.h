@@ -6,10 +6,10 @@
  *         assert_code(IDEM_OK, idem_begin(store, &request, &attempt, &why));
  *     }
  *
- * Each file of tests has one sentence above each TEST; suite = what is called,
- * condition = what holds. A test that covers a row of tests/rows.txt says ROW(4)
- * in that sentence. Tests run in the order of the file, each under a heap that
- * must be empty again at its end; main() is here too.
+ * Each file of tests has one sentence above each TEST; suite = the function that it calls,
+ * condition = what holds. A test that covers a row of tests/rows.txt has ROW(4) in that
+ * sentence. Tests run in the order of the file, each under a heap that must be empty again
+ * at its end; main() is here too.
  */
 #ifndef TEST_H
 #define TEST_H
@@ -32,8 +32,8 @@
     }                                                                          \
     static void suite##_##condition(void)
 
-/* A TEST that is given a @type as @name, a pointer: set up before it, torn down after
- * it. Files define their own in terms of this. */
+/* A TEST that gets a pointer @name to a @type, which is set up before it and torn down
+ * after it. Files define their own macros with this one. */
 #define TEST_WITH(suite, condition, type, name, set_up, tear_down)             \
     static void suite##_##condition##_with(type *name);                        \
     TEST(suite, condition)                                                     \
@@ -66,21 +66,21 @@
 
 void test_add(const char *name, void (*run)(void));
 
-/* Calls @done for @what when this test has ended; what came last goes first. */
+/* Calls @done for @what when this test has ended; the last call of this goes first. */
 void test_after(void (*done)(void *what), void *what);
 
-/* The first argument of the program that is no option; NULL if there is none. */
+/* The first argument of the program that is not an option; NULL if there is none. */
 extern const char *test_argument;
 
 /* For ret_error, so that a failed assert_code() can show the sentence. Cleared
  * before each test. */
 extern struct idem_error why;
 
-/* The bytes that the hex digits of @text stand for, in @buf. */
+/* Decodes the hex digits of @text into @buf, and returns the bytes. */
 struct idem_slice from_hex(const char *text, uint8_t *buf);
 
-/* True: this runs under "address", "thread" or "valgrind", see tools/sanitize, or under
- * "qemu", see tools/cross. */
+/* Whether this runs under @light: "address", "thread" or "valgrind" (tools/sanitize), or
+ * "qemu" (tools/cross). */
 bool test_under(const char *light);
 
 /* Ends this test as skipped; its line says @reason. */
@@ -93,8 +93,8 @@ void test_skip(const char *reason) __attribute__((noreturn));
     test_bytes(slice, idem_str(text), __FILE__, __LINE__)
 #define assert_slice(got, want) test_bytes(got, want, __FILE__, __LINE__)
 
-/* @least <= @value <= @most. cmocka 2 has names for that which cmocka 1 has not, and
- * warns of the one that both have. */
+/* @least <= @value <= @most. cmocka 2 has names for this that cmocka 1 lacks, and warns of
+ * the only name that both have. */
 #define assert_between(value, least, most)                                     \
     test_between((int64_t)(value), (int64_t)(least), (int64_t)(most), #value,  \
                  __FILE__, __LINE__)
@@ -104,10 +104,10 @@ void test_skip(const char *reason) __attribute__((noreturn));
 #define assert_in_time(took_ms, most_ms)                                       \
     test_in_time(took_ms, most_ms, __FILE__, __LINE__)
 
-/* The error that a failed call left behind names what was wrong. */
+/* Fails unless the error that a failed call left in @why contains @word. */
 #define assert_why(word) test_why(word, __FILE__, __LINE__)
 
-/* Fails with a sentence made as printf does; says which row of a table failed. */
+/* Fails with a sentence made as by printf; use it to name the row of a table that failed. */
 #define fail_with(...) test_fail(__FILE__, __LINE__, __VA_ARGS__)
 
 void test_code(int want, int got, const char *call, const char *file, int line);

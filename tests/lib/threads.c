@@ -1,4 +1,4 @@
-/* Threads that set out together, and children that are waited for. */
+/* Threads that start together, and children of fork(). */
 #include "threads.h"
 
 #include <pthread.h>

@@ -4,9 +4,9 @@
 
 #include <stddef.h>
 
-/* Runs @work(@ctx, 0) to @work(@ctx, @n - 1) in as many threads, which all set
- * out at the same moment, and waits for them. Assertions are for the caller: a
- * thread of @work has none of its own. */
+/* Runs @work(@ctx, 0) to @work(@ctx, @n - 1) in as many threads, which all start at the
+ * same moment, and waits for them. @work must not assert anything: cmocka can end a test in
+ * its own thread only. */
 void threads_run(size_t n, void (*work)(void *ctx, size_t i), void *ctx);
 
 /* Starts @work(@ctx) in a thread; thread_join() waits for it. */

@@ -18,8 +18,8 @@ def _do(*command):
 
 @contextlib.contextmanager
 def frozen_disk(path):
-    """A file system at @path on which whoever writes sleeps until this is over, and
-    cannot be killed meanwhile. Gives the function that ends that early."""
+    """Make a file system at @path on which every writer sleeps until the block is over, and
+    cannot be killed meanwhile. Give a function that ends that early."""
     if os.getuid() != 0:
         skip("only root can mount and freeze a file system")
     image = path + ".img"
@@ -40,8 +40,8 @@ def frozen_disk(path):
 
 
 class OrdinaryUser:
-    """What lets an ordinary user run the program under test in the directory of @b,
-    with a command ./likesudo SECONDS that he may not signal."""
+    """Lets an ordinary user run the program under test in the directory of @b, with a
+    command ./likesudo SECONDS that the user may not signal."""
 
     def __init__(self, b):
         if os.getuid() != 0:
@@ -63,7 +63,7 @@ class OrdinaryUser:
             skip(f"no set-uid program works here: {told.stderr[-200:]!r}")
 
     def _copy_programs(self):
-        """The build may lie where he cannot go."""
+        """Copy the programs, because the user may have no access to the build."""
         libraries = glob.glob(os.path.join(os.path.dirname(PROGRAM), "libidem.so*"))
         os.mkdir(self.b.file("bin"))
         for path in (PROGRAM, *filter(os.path.isfile, libraries)):
@@ -75,6 +75,6 @@ class OrdinaryUser:
         return (*user, "--", *command)
 
     def idem(self, *args):
-        """A command line that runs idem as that user."""
+        """Return a command line that runs idem as that user."""
         library = "LD_LIBRARY_PATH=" + self.b.file("bin")
         return self._as_user("env", library, self.b.file("bin/idem"), *args)

@@ -1,12 +1,13 @@
-/* A file system for SQLite with a hook before every call: the system's own. */
+/* The system's own file system for SQLite, with a hook before every call. */
 #include "vfs.h"
 
 #include <sqlite3.h>
 #include <stdlib.h>
 
-/* Follows the file of the system's VFS in memory, whose table of functions is a copy with
- * ours in it: those of the system get their own file. That is safe below a VFS that never
- * changes the table of an open file, as the system's own. */
+/* Lies in memory after the file of the system's VFS. That file's table of functions is
+ * replaced by a copy with ours in it, so the functions of the system still get their own
+ * file. This works with a VFS that never changes the table of an open file, such as the
+ * system's. */
 struct file {
     const sqlite3_io_methods *real;
     sqlite3_io_methods methods;
@@ -129,7 +130,7 @@ void vfs_install(vfs_hook *new_hook)
     hook = new_hook;
 }
 
-/* Before any store is opened: the library keeps to the file system that it finds
+/* Runs before any store is opened: the library keeps the file system that it finds
  * first. */
 __attribute__((constructor)) static void begin(void)
 {

@@ -1,4 +1,4 @@
-/* A file system for SQLite with a hook before every call: the system's own. */
+/* The system's own file system for SQLite, with a hook before every call. */
 #ifndef TEST_VFS_H
 #define TEST_VFS_H
 
@@ -19,17 +19,17 @@ enum vfs_call {
     VFS_TRUNCATE,
 };
 
-/* What a hook answers for a flush that counts as done without the disk. */
+/* A hook returns this for a flush that succeeds without the disk. */
 #define VFS_SKIP (-1)
 
-/* Asked before each call: SQLITE_OK lets it happen, another SQLite result fails
- * it; a write that fails has written the first half of its bytes. @at is the
- * offset, or the new size of a truncation. From any thread. */
+/* Called before each call, from any thread: SQLITE_OK lets it happen, another SQLite result
+ * fails it; a write that fails has written the first half of its bytes. @at is the offset,
+ * or the new size of a truncation. */
 typedef int vfs_hook(enum vfs_file file, enum vfs_call call, int64_t at,
                      const void *data, size_t len);
 
-/* With @plain the disk claims nothing for itself: it may tear a write, change
- * sectors beside one, and keep no order. Without, it is what the system says. */
+/* With @plain the disk promises nothing: it may tear a write, change sectors beside one, and
+ * keep no order. Otherwise it promises what the system's does. */
 void vfs_plain(bool plain);
 
 /* Puts @hook before every call of every connection. */

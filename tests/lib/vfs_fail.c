@@ -1,4 +1,4 @@
-/* A disk that fails when a test says so. */
+/* A disk that fails on demand. */
 #include "vfs_fail.h"
 
 #include <sqlite3.h>

@@ -1,4 +1,4 @@
-/* A disk that fails when a test says so. */
+/* A disk that fails on demand. */
 #ifndef TEST_VFS_FAIL_H
 #define TEST_VFS_FAIL_H
 
@@ -13,20 +13,19 @@ void vfs_fail_install(void);
  * @sqlite_rc; with @on, so does every one after it. */
 void vfs_fail(enum vfs_call call, long n, bool on, int sqlite_rc);
 
-/* Once @vfs_fail() has failed one, the same @n calls later fails too. */
+/* After vfs_fail() has failed a call, the same call fails again @n calls later. */
 void vfs_fail_again(long n);
 
-/* How often the database itself (not its log) was flushed since vfs_fail(). */
+/* Returns how often the database itself (not its log) was flushed since vfs_fail(). */
 long vfs_fail_flushes(void);
 
-/* How often the log was cut off since vfs_fail(): the end of its being carried
- * over. */
+/* Returns how often the log was truncated since vfs_fail(), which ends a checkpoint. */
 long vfs_fail_cuts(void);
 
-/* True if a call is to fail that did not come yet. */
+/* Whether the call that is to fail has not come yet. */
 bool vfs_fail_pending(void);
 
-/* Everything succeeds again. True if a call failed since vfs_fail(). */
+/* Lets all calls succeed again. Returns whether a call failed since vfs_fail(). */
 bool vfs_fail_never(void);
 
 #endif

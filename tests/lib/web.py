@@ -1,4 +1,4 @@
-"""Small HTTP servers: what a test stands in for, and what stands in the middle.
+"""Small HTTP servers: stand-ins for services, and relays.
 
     class Hello(web.Handler):
         def do_GET(self):
@@ -56,7 +56,7 @@ class Relay(Handler):
         self.say(*self.ask(self.body()))
 
     def ask(self, body):
-        """What the service says to this request with @body, as say() takes it."""
+        """Send this request with @body to the service; return its answer, as for say()."""
         at = urllib.parse.urlsplit(self.server.upstream)
         with contextlib.closing(
             http.client.HTTPConnection(at.hostname, at.port, timeout=PATIENCE)
@@ -71,7 +71,7 @@ class Relay(Handler):
 
 
 class Server(http.server.ThreadingHTTPServer):
-    """At a free port, or at a socket by its path."""
+    """A server at a free port, or at a socket by its path."""
 
     daemon_threads = True
     request_queue_size = 256

@@ -15,8 +15,8 @@ enum {
     WHOLE_LINE = 256,
 };
 
-/* Appends a line to @fd, which was opened with O_APPEND, filled up with spaces. False
- * where it is too long or cannot be written. */
+/* Appends a line, filled up with spaces, to @fd, which was opened with O_APPEND. False: it
+ * is too long or cannot be written. */
 __attribute__((format(printf, 2, 0))) static inline bool vappend_whole_line(
     int fd, const char *format, va_list args)
 {

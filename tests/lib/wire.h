@@ -22,7 +22,7 @@ enum fate {
 
 extern const char *const fate_names[FATES];
 
-/* Sets what comes back for @request, whose fate is @fate. */
+/* Sets the answer to @request, whose fate is @fate. */
 void wire_carry(struct table *table, struct idem__aws_request *request,
                 enum fate fate);
 
@@ -30,7 +30,7 @@ void wire_carry(struct table *table, struct idem__aws_request *request,
 void wire_answer(struct idem__aws_request *request, int status,
                  struct idem_slice body);
 
-/* Nothing came back for it, @sent or not. */
+/* Ends @request without an answer, @sent or not. */
 void wire_silence(struct idem__aws_request *request, bool sent);
 
 /* A store with one task at a time. */
@@ -39,24 +39,24 @@ struct wire {
     struct idem__task_env env;
     struct idem__task task;
     uint8_t scratch[IDEM_HEAD_MAX];
-    enum fate fates[64]; /* Of its requests, by number; then all are good. */
+    enum fate fates[64]; /* Of the first requests; all later ones succeed. */
     unsigned requests;   /* Carried so far. */
-    char log[4096];      /* Their operations, each with a space behind it. */
+    char log[4096];      /* Their operations, each followed by a space. */
     struct idem_now now;
 };
 
-/* Remembers claims if @claims. Its clocks show what those of sample_now() do, with
- * a margin of two seconds. */
+/* Sets up a store that remembers claims if @claims. Its clocks show the times of
+ * sample_now(), with a margin of two seconds. */
 void wire_init(struct wire *wire, bool claims);
 void wire_finish(struct wire *wire);
 
-/* Runs @op to its end, by wire->now, which pauses move on. */
+/* Runs @op to its end, at wire->now, which pauses move on. */
 void wire_run(struct wire *wire, struct idem_op *op);
 
 /* Starts @op, which wants to send its first request. */
 void wire_start(struct wire *wire, struct idem_op *op);
 
-/* Carries the request of the op, whose fate is @fate, and gives it the answer. */
+/* Carries the request of the op, whose fate is @fate, and gives the op the answer. */
 void wire_step(struct wire *wire, enum fate fate);
 
 void wire_pass(struct wire *wire, int64_t ms);
@@ -65,7 +65,7 @@ void wire_pass(struct wire *wire, int64_t ms);
  * IDEM_RERUN. */
 struct idem_op wire_op(enum idem_verb verb, const char *key, char who);
 
-/* Frees what @op was given. */
+/* Frees the arguments and the answer of @op. */
 void wire_free(struct idem_op *op);
 
 #endif

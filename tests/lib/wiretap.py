@@ -1,16 +1,16 @@
-"""A proxy before a DynamoDB server that takes down each call: who asked for what, what
-the server answered, and when. What a client has sent goes on to the server and is taken
-down with its answer, also if the client is killed meanwhile.
+"""A proxy before a DynamoDB server that logs each call: the client, the request, the answer
+of the server, and the times. It passes a request on to the server, and logs it with the
+answer, even if the client is killed meanwhile.
 
     with wiretap.before(url) as wire:
         ... work at wire.url ...
         wire.calls()            # [Call], in the order of their answers
-        wire.hold("completed")  # The next request with these bytes comes, and stays
+        wire.hold("completed")  # Keeps the next request with these bytes from the server
         wire.wait_held()
         wire.release()          # ... until now.
 
-It is a process of its own, so that a busy test does not hold calls up. Times are those
-of CLOCK_MONOTONIC, which all processes share.
+It is a process of its own, so that a busy test does not delay calls. Times are those of
+CLOCK_MONOTONIC, which all processes share.
 """
 
 import asyncio
@@ -31,9 +31,8 @@ LONGEST_KEPT = 64 * 1024  # Of a longer answer, such as that of a Scan, "" is ke
 
 class Call(collections.namedtuple(
         "Call", "client operation request status answer came answered")):
-    """@client is the access key that signed it; @came is when the proxy had all of the
-    request, @answered when it had all of the server's answer: in between the server did it, if
-    it did it at all."""
+    """@client is the access key that signed it. @came is when the proxy had the whole request,
+    @answered when it had the server's whole answer: the server acted in between, if at all."""
 
     @property
     def asked(self):
@@ -48,7 +47,7 @@ class Call(collections.namedtuple(
 
 
 class Wire:
-    """The proxy, and what it has taken down."""
+    """The proxy, and its log."""
 
     def __init__(self, process, log):
         self.process = process
@@ -65,7 +64,7 @@ class Wire:
         self.process.stdin.flush()
 
     def calls(self):
-        """All calls that were answered so far."""
+        """Return all calls that were answered so far."""
         with open(self.log, "rb") as log:
             log.seek(self.at)
             for line in log:
@@ -75,22 +74,22 @@ class Wire:
         return self.found
 
     def hold(self, text):
-        """Let the next request with @text in its body stay here."""
+        """Hold the next request that has @text in its body."""
         self._say("hold " + text)
         assert self._hear() == "ready"
 
     def wait_held(self):
-        """Until there is one."""
+        """Wait until a request is held."""
         assert self._hear() == "held"
 
     def release(self):
-        """Let it go on to the server."""
+        """Pass the held request on to the server."""
         self._say("release")
 
 
 @contextlib.contextmanager
 def before(url):
-    """Stand before the server at @url."""
+    """Run a wiretap before the server at @url."""
     with tempfile.TemporaryDirectory(prefix="idem-wiretap-") as directory:
         log = os.path.join(directory, "calls")
         with subprocess.Popen(
@@ -127,7 +126,7 @@ class Proxy:
         self.log = log
         self.wanted = None  # The bytes of the request that is to be held.
         self.released = asyncio.Event()
-        self.clients = set()  # asyncio itself would let a task go that only waits.
+        self.clients = set()  # asyncio itself may drop a task that only waits.
 
     def accept(self, reader, writer):
         task = asyncio.ensure_future(self.serve(reader, writer))
@@ -159,7 +158,8 @@ class Proxy:
             await self.released.wait()
 
     def take_down(self, head, body, answer_head, answer, came):
-        """Before the client has the answer, so that it is there for what comes of it."""
+        """Log a call before the client has its answer, so that whatever follows from the
+        answer finds the call in the log."""
         call = Call(
             field(rb"Credential=([^/]*)/", head),
             field(rb"x-amz-target: *\S*?\.(\w+)", head),
@@ -172,7 +172,7 @@ class Proxy:
         self.log.write(json.dumps(call).encode() + b"\n")
 
     def hear(self, ended):
-        """Do what the test says; its end is ours."""
+        """Obey the commands of the test, and end with it."""
         word, _, text = sys.stdin.readline().strip().partition(" ")
         if word == "hold":
             self.wanted = text.encode()
@@ -190,7 +190,7 @@ class Proxy:
         ended = asyncio.Event()
         asyncio.get_running_loop().add_reader(sys.stdin, self.hear, ended)
         await ended.wait()
-        os._exit(0)  # The log is not buffered, and nobody is left to be answered.
+        os._exit(0)  # The log is not buffered, and no client waits for an answer.
 
 
 def main():
