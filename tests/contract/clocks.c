@@ -5,7 +5,7 @@
 
 static const int64_t DAY_MS = 86400000;
 
-/* Two pairs of policies: a takeover needs both to be rerun. */
+/* Each pair of policies: a takeover needs rerun on both sides. */
 TEST(lease, decidesByBothPolicies)
 {
     static const struct {
@@ -80,8 +80,8 @@ TEST_VIRTUAL(lease, isTakenOver)
     assert_text(first->record->traceparent, "");
 }
 
-/* Work is started as often as the cap says, and given up then; a person may look
- * at what the attempts were. */
+/* Work is started as often as the cap allows, and then given up; a person may look at the
+ * attempts. */
 TEST_VIRTUAL(lease, isTakenOverUpToACap)
 {
     struct idem_request request = rerun("k");
@@ -119,7 +119,7 @@ TEST_VIRTUAL(lease, isTakenOverWhenItWasGivenUp)
     assert_true(second->fence == first->fence + 1);
 }
 
-/* Without a cap it goes on. */
+/* Without a cap takeovers go on for ever. */
 TEST_VIRTUAL(lease, isTakenOverForEverWithoutACap)
 {
     struct idem_request request = rerun("k");
@@ -132,7 +132,7 @@ TEST_VIRTUAL(lease, isTakenOverForEverWithoutACap)
     }
 }
 
-/* A lease that has no end is never over: not by time, not by a reboot. */
+/* Neither time nor a reboot ends a lease that has no end. */
 TEST_VIRTUAL(lease, mayHaveNoEnd)
 {
     struct idem_request request = rerun("k");
@@ -181,7 +181,7 @@ TEST(retention, isExact)
     }
 }
 
-/* One without an end does not end. */
+/* A retention without an end never ends. */
 TEST_VIRTUAL(retention, mayHaveNoEnd)
 {
     struct idem_request request = claim("k");
@@ -240,8 +240,8 @@ TEST(wall, changesNothing)
     }
 }
 
-/* The wall clock is read once for each boot: a handle that is opened after a
- * jump goes by the time that the store has. */
+/* A store reads the wall clock once for each boot: a handle that is opened after a
+ * jump uses the time of the store. */
 TEST(wall, isReadOnceInABoot)
 {
     struct fixture f;
@@ -261,7 +261,7 @@ TEST(wall, isReadOnceInABoot)
     finish(&f);
 }
 
-/* A handle that was opened before anybody wrote goes by it too. */
+/* So does a handle that was opened before the first write. */
 TEST_VIRTUAL(wall, isReadByTheFirstToWrite)
 {
     struct host other_host;
@@ -289,7 +289,7 @@ TEST_VIRTUAL(wall, isReadByTheFirstToWrite)
 /* ---- Suspended hosts ---- */
 
 /* ROW(23) After hours of sleep the owner sees that its lease is over, before it
- * does anything else; whoever came first after the sleep has the key. */
+ * does anything else; the first caller after the sleep has the key. */
 TEST(suspend, endsTheLease)
 {
     bool followed;
@@ -356,7 +356,7 @@ TEST_VIRTUAL(boot, endsWhatWasOver)
     expect(f->store, &done, IDEM_STARTED);
 }
 
-/* An owner that renews after a boot has its lease on the new boot's clock. */
+/* An owner that renews after a boot gets a lease on the new boot's clock. */
 TEST_VIRTUAL(boot, isRenewedOver)
 {
     struct idem_request request = rerun("k");
@@ -418,7 +418,7 @@ static int see_one(void *ctx, int code, const struct idem_record *record)
     return 0;
 }
 
-/* By a list and by a look at the record alone. */
+/* Checks what a list shows, and what idem_get() shows. */
 static void assert_shown(struct idem_store *store, const char *key,
                          bool overdue, bool live)
 {
@@ -438,8 +438,8 @@ static void assert_shown(struct idem_store *store, const char *key,
     idem_answer_destroy(answer);
 }
 
-/* What is expected by a time is overdue after it, and what has lost its lease is
- * overdue too; neither hinders its owner. */
+/* An attempt is overdue after the time at which it was expected, and also after the end of
+ * its lease; neither hinders its owner. */
 TEST_VIRTUAL(overdue, isWhatIsLate)
 {
     struct idem_request request = claim("k");

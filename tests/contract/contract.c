@@ -1,4 +1,4 @@
-/* The stores under test, and how to look at what they have stored. */
+/* The stores under test, and access to their stored bytes. */
 #include "contract.h"
 
 #include "base/bytes.h"
@@ -45,7 +45,7 @@ static const struct traits all_traits[] = {
     LAYOUT("lock-token"),
     LAYOUT("idempotency-store"),
     LAYOUT("http-idempotency"),
-    /* Every name another one, and the key of a record is a sort key. */
+    /* Every attribute has another name, and the key of a record is a sort key. */
     LAYOUT_AS("named", "powertools-typescript&key-attr=pk&sort-key-attr=sk"
                        "&static-pk-value=idempotency%23pay&status-attr=state"
                        "&expiry-attr=until&in-progress-expiry-attr=lock"
@@ -128,7 +128,7 @@ void open_virtual(struct fixture *f)
     host_init(&f->host);
     f->options = host_options(&f->host, true);
     f->options.timeout_ms = TIMEOUT_MS;
-    /* The time of a service is not that of a clock that somebody sets. */
+    /* A service has a clock that nobody sets. */
     f->host.kept_right = is_table();
     open_empty(f);
 }
@@ -258,7 +258,7 @@ static sqlite3 *open_db(struct fixture *f)
 {
     sqlite3 *db = db_open(f->path);
 
-    /* No commit of ours need reach the disk. */
+    /* Our commits need not reach the disk. */
     (void)sqlite3_exec(db, "PRAGMA synchronous = OFF", NULL, NULL, NULL);
     (void)sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     return db;

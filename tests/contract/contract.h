@@ -1,5 +1,5 @@
-/* What the tests of the contract share. They run unchanged on every store; the
- * program's argument names it. */
+/* Shared by the tests of the contract. They run unchanged on every store; the argument of
+ * the program names the store. */
 #ifndef CONTRACT_H
 #define CONTRACT_H
 
@@ -21,7 +21,7 @@ void open_virtual(struct fixture *f);
 /* An empty store on the system's clocks. */
 void open_real(struct fixture *f);
 
-/* Opens f->store with f->options, which the caller has changed since. */
+/* Opens f->store again, with f->options, which the caller may have changed. */
 void open_again(struct fixture *f);
 void finish(struct fixture *f);
 
@@ -31,20 +31,20 @@ void finish(struct fixture *f);
 #define TEST_REAL(suite, condition)                                            \
     TEST_WITH(suite, condition, struct fixture, f, open_real, finish)
 
-/* Where it is; valid until the next call. */
+/* The URL of the store; valid until the next call. */
 const char *url_of(const struct fixture *f);
 
-/* What stores may differ in. */
+/* The differences that stores may have. */
 struct traits {
     const char *name;
-    const char *layout; /* Of a table that is not ours, and its settings; NULL:
-                             none. */
+    const char *layout; /* Another library's, and its settings; NULL: ours. */
     bool durable;       /* It outlives its handle, and so can have several. */
     bool file;          /* It is an SQLite file. */
     bool postgres;      /* It is a schema of a PostgreSQL server. */
     bool at_once;       /* submit() answers: nothing ever waits in the store. */
     bool unordered;     /* A list does not know which record came last. */
-    bool forgets_fences;   /* Of what was purged, or deleted by its ttl. */
+    bool
+        forgets_fences; /* Of records that were purged, or deleted by their TTL. */
     bool keeps_counters;   /* Longer than its handle. */
     int64_t purge_lag_ms;  /* A record is kept that long after its retention. */
     int64_t other_boot_ms; /* A lease of another boot counts that much more. */
@@ -55,11 +55,11 @@ const struct traits *traits(void);
 /* traits()->durable. */
 bool is_durable(void);
 
-/* Another place for a store, which may be used for f->path. */
+/* Makes another place for a store, for use as f->path. */
 const char *new_place(const char *name);
 
-/* Another handle on the same store with @options: its own where the store is
- * durable, else the same. handle_close() when done. */
+/* Opens another handle on the same store with @options. For a store that is not durable this
+ * is f->store itself. Call handle_close() when done. */
 struct idem_store *handle_open(struct fixture *f,
                                const struct idem_open_options *options);
 void handle_close(struct fixture *f, struct idem_store *store);
@@ -76,7 +76,7 @@ int call_verb(int verb, struct idem_attempt *attempt);
 enum idem_status status_of(struct idem_store *store, const char *key);
 uint64_t fence_of(struct idem_store *store, const char *key);
 
-/* How many records idem_list() shows for @filter (NULL: all). */
+/* Returns how many records idem_list() shows for @filter (NULL: all). */
 size_t count(struct idem_store *store, const struct idem_filter *filter);
 
 /* The store's time. */
@@ -94,11 +94,11 @@ enum part {
 size_t stored_read(struct fixture *f, const char *key, enum part part,
                    uint8_t *buf, size_t cap);
 
-/* Puts @bytes, as many as there were, in its place. */
+/* Writes @bytes, as many as there were, in place of the part. */
 void stored_write(struct fixture *f, const char *key, enum part part,
                   const uint8_t *bytes, size_t len);
 
-/* A statement on a store that is an SQLite file, and one that gives a number. */
+/* Run a statement on a store that is an SQLite file; the second returns its number. */
 void stored_sql(struct fixture *f, const char *sql);
 int64_t stored_number(struct fixture *f, const char *sql);
 

@@ -1,4 +1,4 @@
-/* Schemas of a PostgreSQL server: making them, and looking behind the store's back. */
+/* Schemas of a PostgreSQL server: making them, and reading them without the store. */
 #include "database.h"
 
 #ifdef WITH_POSTGRES

@@ -1,11 +1,10 @@
-/* Schemas of a PostgreSQL server, for the contract: IDEM_TEST_POSTGRES says where it
- * is. */
+/* Schemas of a PostgreSQL server, for the contract: IDEM_TEST_POSTGRES is its URL. */
 #ifndef CONTRACT_DATABASE_H
 #define CONTRACT_DATABASE_H
 
 #include "contract.h"
 
-/* What names a new, empty schema. */
+/* Makes a new, empty schema, and returns its name. */
 const char *database_new(void);
 
 /* As stored_read() and stored_write(). */

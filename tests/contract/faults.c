@@ -1,5 +1,5 @@
-/* What is damaged, newer, locked, or carried across a fork: refused, and left as
- * it is. */
+/* Records that are damaged or newer, stores that are locked, and handles that crossed a
+ * fork: refused, and left as they are. */
 #include "contract.h"
 
 #include "base/hash.h"
@@ -51,7 +51,7 @@ static int note_code(void *ctx, int code, const struct idem_record *record)
     return 0;
 }
 
-/* No verb gets anything out of @key, and none changes what is stored. */
+/* Fails if a verb gets anything out of @key, or changes a stored byte. */
 static void assert_refused(struct fixture *f, const char *key,
                            struct idem_attempt *owner)
 {
@@ -118,8 +118,8 @@ TEST(corrupt, headIsRefused)
     finish(&f);
 }
 
-/* The same of a completed record: it is not replayed, and long after its
- * retention it does not count as gone. */
+/* A damaged completed record is not replayed, and long after its retention it does not
+ * count as gone. */
 TEST(corrupt, completedRecordIsNotReplayed)
 {
     struct fixture f;
@@ -207,7 +207,8 @@ TEST(corrupt, bodiesAreNotGiven)
     }
 }
 
-/* A taker does not inherit a damaged input: it is told, and nothing starts. */
+/* A takeover does not inherit a damaged input: the caller gets an error, and nothing
+ * starts. */
 TEST_VIRTUAL(corrupt, inputIsNotInherited)
 {
     struct idem_request request = rerun("k");
@@ -232,8 +233,8 @@ TEST_VIRTUAL(corrupt, inputIsNotInherited)
     assert_memory_equal(after, head, head_len);
 }
 
-/* Records that were exchanged, and columns that were edited beside the head, are
- * found too. */
+/* The store also finds records that were exchanged, and columns that were edited without
+ * their head. */
 TEST(corrupt, columnsAreNotBelieved)
 {
     static const char *const edits[] = {
@@ -272,10 +273,10 @@ TEST(corrupt, columnsAreNotBelieved)
 
 /* ---- Another process holds the lock ---- */
 
-/* A child that holds something until it is told to let go. */
+/* A child that holds a lock until the test lets it go. */
 struct holder {
     pid_t pid;
-    int told; /* Written to when it may let go. */
+    int told; /* The test writes to it to end the hold. */
 };
 
 static int hold_lock_file(const char *path)
@@ -360,9 +361,9 @@ static void assert_bounded(long long since_ms, long long at_least_ms)
     assert_in_time(took_ms, BOUND_MS);
 }
 
-/* ROW(39) Another process holds the store's lock: every write waits for its time
- * and no longer, says that nothing was done, and has done nothing. What was done
- * before is replayed meanwhile. Once the lock is free all is well. */
+/* ROW(39) Another process holds the store's lock: every write waits for its timeout
+ * and no longer, reports that nothing was done, and has done nothing. Completed keys
+ * are replayed meanwhile. Once the lock is free all is well. */
 TEST(lock, boundsTheWait)
 {
     struct fixture f;
@@ -416,9 +417,9 @@ TEST(lock, boundsTheWait)
     finish(&f);
 }
 
-/* ROW(39) So it is where nearly all claims are new, and none is looked up before
- * its turn: what was done is replayed all the same, at first after the wait and
- * then at once. A busy machine is asked again. */
+/* ROW(39) The same holds if nearly all claims are new, so that none is looked up before
+ * its turn: completed keys are still replayed, at first after the wait and then at
+ * once. On a busy machine the test tries again. */
 TEST(lock, holdsNoReplayBack)
 {
     struct fixture f;
@@ -449,7 +450,7 @@ TEST(lock, holdsNoReplayBack)
     assert_in_time(took_ms, AT_ONCE_MS);
     end_holder(&holder);
 
-    /* And with the lock free they are replays and nothing else. */
+    /* With the lock free all of them are replays. */
     for (i = 0; i < 200; i++) {
         request = claim(numbered("k", i));
         expect(f.store, &request, IDEM_REPLAY);
@@ -457,7 +458,7 @@ TEST(lock, holdsNoReplayBack)
     finish(&f);
 }
 
-/* ROW(39) What was queued comes back as unavailable, all of it in one wait. */
+/* ROW(39) Queued operations come back as unavailable, all of them after one wait. */
 TEST(lock, boundsTheWaitOfAQueue)
 {
     static int (*const holds[])(const char *path) = {hold_lock_file,
@@ -501,7 +502,7 @@ TEST(lock, boundsTheWaitOfAQueue)
     }
 }
 
-/* A lock that is let go in time is only waited for. */
+/* If the lock is released in time, a call only waits for it. */
 TEST_REAL(lock, isWaitedFor)
 {
     struct holder holder;
@@ -539,7 +540,7 @@ static bool refused(int code, struct idem_error *error)
     return good;
 }
 
-/* In the child. Answers the number of the first step that went wrong. */
+/* Runs in the child. Returns the number of the first step that went wrong. */
 static int use_inherited(void *ctx)
 {
     struct heritage *h = ctx;
@@ -591,7 +592,7 @@ static int use_inherited(void *ctx)
     return 0;
 }
 
-/* In the child: the store is its own once it was opened anew. */
+/* Runs in the child: a store that the child opens itself works. */
 static int open_anew(void *ctx)
 {
     struct heritage *h = ctx;
@@ -615,9 +616,8 @@ static int open_anew(void *ctx)
     return 0;
 }
 
-/* ROW(45) A handle that was carried across fork() refuses, in every function,
- * with a reason, and does nothing; the parent's goes on, with or without a thread
- * of its own. */
+/* ROW(45) A handle that crossed fork() refuses every function, with a reason, and does
+ * nothing; the parent's goes on, with or without a thread of its own. */
 TEST(fork, isRefused)
 {
     static const unsigned flag_sets[] = {0, IDEM_OPEN_THREAD};

@@ -6,8 +6,8 @@
 
 #include <idem/operator.h>
 
-/* Every status comes over whole: what it was asked, what came of it, its history
- * and its fence; whoever asks is answered as before. */
+/* A record of each status is imported whole: request, outcome, history and fence; every
+ * caller gets the same answer as before. */
 TEST(import, bringsEveryStatusOver)
 {
     static const enum idem_verdict then[] = {IDEM_REPLAY, IDEM_FAILED,
@@ -178,7 +178,7 @@ TEST(import, replacesWhatWasReleased)
     finish(&from);
 }
 
-/* The record of "k" is not imported with @change. */
+/* Fails if the record of "k" can be imported with @change. */
 #define assert_not_taken(change)                                               \
     do {                                                                       \
         struct idem_record record = *get(f->store, "k");                       \
@@ -189,8 +189,8 @@ TEST(import, replacesWhatWasReleased)
         }                                                                      \
     } while (0)
 
-/* What no store could hold is refused: parts that do not belong together, and
- * members out of range. */
+/* An import refuses records that no store could hold: with parts that do not belong
+ * together, or with members out of range. */
 TEST_VIRTUAL(import, checksTheRecord)
 {
     struct idem_request request = claim("k");
@@ -254,7 +254,7 @@ static int import_long_history(void *ctx)
     return idem_import(store, &record, NULL, NULL) == IDEM_EINVALID ? 0 : 2;
 }
 
-/* Also a history that has no end in the struct; in a process of its own. */
+/* An import survives a history that has no end in the struct; in a process of its own. */
 TEST_VIRTUAL(import, survivesAHistoryThatIsTooLong)
 {
     struct idem_request request = claim("k");

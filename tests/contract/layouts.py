@@ -2,9 +2,9 @@
 
 Usage: layouts.py CONTRACT LAYOUT
 
-docs/layouts.md says which tests of the contract a layout gives up, and why. Just
-these must fail: a test that fails and is not named there fails here, and so does one
-that is named there and holds.
+docs/layouts.md lists which tests of the contract a layout gives up, and why. Exactly these
+must fail: a test that fails without being listed fails here, and so does one that is listed
+and holds.
 """
 
 import os
@@ -14,7 +14,7 @@ import sys
 
 import tap
 
-# Those that others are so much like that they are left to --long.
+# Layouts that resemble others, so that only --long runs them.
 LONG_ONLY = {
     "powertools-python": "named",
     "powertools-typescript": "named",
@@ -26,7 +26,7 @@ DOCUMENT = os.path.join(tap.TOP, "docs", "layouts.md")
 
 
 def given_up(layout):
-    """The tests in the list of the section whose heading names @layout."""
+    """Return the tests in the list of the section whose heading names @layout."""
     with open(DOCUMENT, encoding="utf-8") as f:
         sections = re.split(r"^## ", f.read(), flags=re.M)
     found = [s for s in sections if f"`layout={layout}`" in s.splitlines()[0]]
@@ -36,7 +36,7 @@ def given_up(layout):
 
 
 def results_of(output):
-    """[(name, True or False, why it was skipped or None)] of the TAP in @output."""
+    """Return [(name, True or False, why it was skipped or None)] of the TAP in @output."""
     found = []
     for line in output.splitlines():
         told = re.match(r"(not )?ok \d+ - (\w+/\w+)(?: # SKIP (.*))?", line)

@@ -15,7 +15,7 @@ static struct idem_slice print_of(char c)
 
 #define TRACE "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7"
 
-/* Claimed once, a key is busy, and its record says who is at work on what. */
+/* A claimed key is busy, and its record shows who works on what. */
 TEST_VIRTUAL(begin, claimsAKey)
 {
     struct idem_request request = claim("k");
@@ -64,7 +64,7 @@ TEST_VIRTUAL(begin, claimsAKey)
     assert_text(busy->record->owner, "host/1");
 }
 
-/* What was completed is replayed, whole, to everybody; a get shows the same. */
+/* A completed result is replayed, whole, to every caller; a get shows the same. */
 TEST_VIRTUAL(complete, isReplayed)
 {
     struct idem_request request = claim("k");
@@ -98,7 +98,7 @@ TEST_VIRTUAL(complete, isReplayed)
     assert_text(get(f->store, "k")->result.bytes, "receipt 7");
 }
 
-/* An end says when the work ended, however late the store is told. */
+/* An end records when the work ended, however late the store gets it. */
 TEST_VIRTUAL(end, isWhenTheWorkEnded)
 {
     struct idem_request request = claim("k");
@@ -136,7 +136,7 @@ TEST_VIRTUAL(complete, mayHaveNoResult)
     assert_false(attempt->record->result.not_kept);
 }
 
-/* A failure is on record for good, with what was stored with it. */
+/* A failure stays on record for good, with its result. */
 TEST_VIRTUAL(fail, isOnRecord)
 {
     struct idem_request request = rerun("k");
@@ -152,7 +152,7 @@ TEST_VIRTUAL(fail, isOnRecord)
     assert_true(attempt->record->expires_ms == IDEM_NEVER);
 }
 
-/* So is that it is not known what happened, whatever the policy. */
+/* So does an unknown outcome, whatever the policy. */
 TEST_VIRTUAL(unknown, isOnRecord)
 {
     struct idem_request request = rerun("k");
@@ -165,8 +165,8 @@ TEST_VIRTUAL(unknown, isOnRecord)
     assert_int_equal(attempt->record->error.len, 0);
 }
 
-/* What was released may be tried again at once, any number of times; each
- * attempt has a higher fence and is counted, and the last ones are remembered. */
+/* A released key may be tried again at once, any number of times; each attempt counts and
+ * has a higher fence, and the record remembers the last ones. */
 TEST_VIRTUAL(release, mayBeTriedAgain)
 {
     struct idem_request request = claim("k");
@@ -208,10 +208,9 @@ TEST_VIRTUAL(release, mayBeTriedAgain)
     expect(f->store, &request, IDEM_REPLAY);
 }
 
-/* A cap is for work that ended without a word: what was released did nothing, so
- * one attempt that is lost after many releases is taken over. Attempts that are lost
- * count, whatever was released in between, until a person says that they did
- * nothing either. */
+/* A cap counts attempts that ended without a report. A released attempt did nothing, so one
+ * lost attempt after many releases is taken over. Lost attempts count, whatever was released
+ * in between, until a person decides that they did nothing either. */
 TEST_VIRTUAL(release, isNotCapped)
 {
     struct idem_outcome released = {.status = IDEM_STATUS_RELEASED};
@@ -331,7 +330,7 @@ TEST(mismatch, isFoundInEveryStatus)
     }
 }
 
-/* What was released, or is past its retention, may be claimed for another. */
+/* A key that was released, or is past its retention, may be claimed for another request. */
 TEST_VIRTUAL(mismatch, isNoneWhereNothingCounts)
 {
     struct idem_request request = rerun("k");
@@ -349,8 +348,7 @@ TEST_VIRTUAL(mismatch, isNoneWhereNothingCounts)
 
 /* ---- Said twice ---- */
 
-/* Each end is idempotent for the same content, and lost for another; nobody
- * else's answer changes by it. */
+/* The same end again succeeds; one with other content is LOST, and changes no answer. */
 TEST(end, mayBeSaidTwice)
 {
     int verb;
@@ -432,8 +430,8 @@ TEST_VIRTUAL(end, changesNoCompletedRecord)
     assert_memory_equal(after, "first", 5);
 }
 
-/* What an owner has not said, but its lease, it may still set right; only not by
- * saying that nothing happened. */
+/* An owner may still correct an outcome that its lease decided, but it can no longer report
+ * that nothing happened. */
 TEST_VIRTUAL(end, setsRightWhatTheLeaseSaid)
 {
     struct idem_request request = claim("k");
@@ -449,7 +447,7 @@ TEST_VIRTUAL(end, setsRightWhatTheLeaseSaid)
 
 /* ---- Gone ---- */
 
-/* What is not there cannot be had, ended or renewed. */
+/* A key without a record cannot be read, ended or renewed. */
 TEST_VIRTUAL(get, findsNothingWhereThereIsNothing)
 {
     struct idem_answer *answer = NULL;
@@ -461,7 +459,7 @@ TEST_VIRTUAL(get, findsNothingWhereThereIsNothing)
     assert_int_equal(count(f->store, NULL), 0);
 }
 
-/* The URL of a store that others can open is one that opens it. */
+/* The URL of a store that others can open opens this store. */
 TEST(url, opensTheSameStore)
 {
     struct fixture f;
@@ -484,7 +482,7 @@ TEST(url, opensTheSameStore)
     finish(&f);
 }
 
-/* What was answered is there for whoever opens the store next. */
+/* The next handle finds everything that was answered. */
 TEST(close, losesNothing)
 {
     struct fixture f;

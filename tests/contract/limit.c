@@ -10,7 +10,7 @@
 
 static const int64_t DAY_MS = IDEM_LIMIT_DAY;
 
-/* A request of u1 now, in a window of a day. */
+/* Returns a request of u1 now, in a window of a day. */
 static struct idem_limit_request ask(struct fixture *f, const char *request,
                                      uint64_t max)
 {
@@ -56,8 +56,8 @@ static void expect_limited(struct fixture *f,
     expect_limited_by(f->store, limit, admitted, remaining, repeated);
 }
 
-/* Eight of eight are admitted, each told what is left after it; a ninth is not;
- * and each of them hears the same whenever it asks again. */
+/* Eight of eight requests are admitted, and each gets the number that is left; the ninth is
+ * refused; and each gets the same decision whenever it asks again. */
 TEST_VIRTUAL(limit, countsEachRequestOnce)
 {
     unsigned round;
@@ -79,8 +79,8 @@ TEST_VIRTUAL(limit, countsEachRequestOnce)
     }
 }
 
-/* The window is that of the event: asked again after midnight a request hears what
- * it heard before, and one of the new day begins a new count. */
+/* The time of the event selects the window: a request that is repeated after midnight gets
+ * the same decision, and one of the new day begins a new count. */
 TEST_VIRTUAL(limit, cutsTheWindowFromTheEvent)
 {
     struct idem_limited again;
@@ -136,9 +136,9 @@ TEST_VIRTUAL(limit, keepsLimitsApart)
     assert_int_equal(window.end_ms, window.start_ms + limits[4].per_ms);
 }
 
-/* Costs are counted; one that is too great leaves room to smaller ones, and still
- * hears the count of its own time. So it is with a limit that is counted in pieces,
- * of which no single one has room for such a cost. */
+/* Costs are counted. A request whose cost is too great leaves room for smaller ones, and is
+ * still told the count at its own time. The same holds for a limit that is counted in
+ * pieces, of which no single one has room for such a cost. */
 TEST(limit, countsCosts)
 {
     static const uint64_t scales[] = {1, 100};
@@ -195,8 +195,8 @@ TEST_VIRTUAL(limit, remembersSoManyRefusals)
     }
 }
 
-/* What was decided is there while it can be asked for, and gone some time after:
- * by the requests that come later, and by a purge. */
+/* A decision stays while a request may ask for it; some time later, newer requests or a
+ * purge delete it. */
 TEST_VIRTUAL(limit, forgetsWindowsThatAreOver)
 {
     struct idem_limited limited;
@@ -259,9 +259,9 @@ TEST_VIRTUAL(limit, standsWhenTheClockJumps)
     }
 }
 
-/* A limit whose max is changed in mid-window goes on with what was counted: a
- * smaller one refuses until there is room again, a larger one admits the
- * difference, and each request hears what it was told before. */
+/* A limit whose max changes in mid-window goes on with its count: a smaller max refuses until
+ * there is room again, a larger one admits the difference, and each earlier request gets its
+ * decision again. */
 static void change_max(uint64_t few, uint64_t some, uint64_t many)
 {
     struct fixture f;
@@ -295,15 +295,15 @@ TEST(limit, goesOnWithAnotherMax)
     change_max(5, 8, 12);
 }
 
-/* Also where it is large. */
+/* The same holds for a large limit. */
 TEST(limit, goesOnWithAnotherLargeMax)
 {
     change_max(300, 5000, 6000);
     change_max(300, 3000, 100000);
 }
 
-/* And across the border above which a table moves what it remembers out of the item of
- * the window, either way. */
+/* The same holds, in both directions, across the size above which a table moves the decisions
+ * out of the item of the window. */
 TEST(limit, goesOnAcrossTheBorder)
 {
     change_max(5, 200, 1000);
@@ -346,16 +346,15 @@ static void share(uint64_t one, uint64_t other)
     finish(&f);
 }
 
-/* One number below that border and one above share the count, and each request hears
- * what it was told first, from either. */
+/* A max below that size and one above it share the count, and each request gets its first
+ * decision from both. */
 TEST(limit, isSharedAcrossTheBorder)
 {
     share(100, 300);
     share(300, 100);
 }
 
-/* Records and what limits count do not meet: neither is listed, read or purged as
- * the other. */
+/* Records and limits stay apart: neither is listed, read or purged as the other. */
 TEST_VIRTUAL(limit, keepsAwayFromRecords)
 {
     struct idem_request request = claim("r1");
@@ -377,7 +376,7 @@ TEST_VIRTUAL(limit, keepsAwayFromRecords)
     expect_limited(f, &limit, true, 4, true);
 }
 
-/* A handle that only reads counts nothing, and still tells what was decided. */
+/* A read-only handle counts nothing, but still reports earlier decisions. */
 TEST(limit, isNotForReaders)
 {
     struct fixture f;
@@ -409,7 +408,7 @@ TEST(limit, isNotForReaders)
 
 /* ---- Queues ---- */
 
-/* In a queue many are decided together, and each hears its own. */
+/* A queue decides many requests together, and each gets its own decision. */
 TEST_REAL(limit, runsInAQueue)
 {
     enum {
@@ -462,7 +461,7 @@ struct crowd {
     unsigned ids;
     unsigned admitted; /* Atomic. */
     unsigned wrong;
-    int heard[450]; /* Of each id: 0 nothing, 1 admitted, 2 refused; atomic. */
+    int heard[450]; /* For each id: 0 nothing, 1 admitted, 2 refused; atomic. */
 };
 
 static void ask_in_crowd(void *ctx, size_t thread)
@@ -492,8 +491,8 @@ static void ask_in_crowd(void *ctx, size_t thread)
     }
 }
 
-/* Threads that all ask about all requests at the same time: exactly the limit is
- * admitted, and all hear the same of each; with a small limit and a large one. */
+/* All threads ask about all requests at the same time: exactly the limit is admitted, and
+ * all get the same decision of each request; with a small limit and a large one. */
 TEST(limit, admitsExactlyTheLimitToACrowd)
 {
     static const unsigned limits[] = {8, 300};

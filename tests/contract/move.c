@@ -36,7 +36,7 @@ static void set(struct idem_store *store, enum idem_move_state wanted,
     assert_int_equal(look(store).state, wanted);
 }
 
-/* Until nobody acts on what was before. */
+/* Waits until no handle acts on the state before the move. */
 static void settle(struct fixture *f)
 {
     host_pass(&f->host, look(f->store).settles_ms);
@@ -87,10 +87,9 @@ static int try_import(struct idem_store *store, struct idem_store *from,
     return rc;
 }
 
-/* Nothing begins in a store that was left, by any handle, and what a handle has read
- * before counts for nothing: no new work, no takeover, no replay, no look for an attempt
- * that is gone, no count of a request, no record that a person reopens. The sentence
- * says where to go. */
+/* Nothing begins in a store that was left, by any handle, whatever it has read before: no new
+ * work, no takeover, no replay, no look for an attempt that is gone, no count of a request,
+ * no record that a person reopens. The message names the new store. */
 TEST(move, nothingBeginsInAStoreThatWasLeft)
 {
     struct fixture f;
@@ -102,7 +101,7 @@ TEST(move, nothingBeginsInAStoreThatWasLeft)
     bool limits = traits()->layout == NULL;
     struct idem_store *handle;
     struct idem_store
-        *claimer; /* Is told of the move by its claim, and not before. */
+        *claimer; /* Learns of the move by its claim, and not before. */
     int64_t limited_ms = 0;
 
     gone.join_fence = UINT64_MAX;
@@ -151,7 +150,7 @@ TEST(move, nothingBeginsInAStoreThatWasLeft)
     finish(&f);
 }
 
-/* Owners go on in a store that was left, and say how their work ended. */
+/* Owners go on in a store that was left, and record how their work ended. */
 TEST(move, ownersEndTheirWorkInAStoreThatWasLeft)
 {
     int verb;
@@ -173,8 +172,8 @@ TEST(move, ownersEndTheirWorkInAStoreThatWasLeft)
     }
 }
 
-/* A store that is filled takes records, and begins nothing before all are there; then
- * fences are above those of the store that was left. */
+/* A store that is being filled takes records, but begins nothing before it has them all;
+ * then its fences are above those of the store that was left. */
 TEST(move, aStoreThatIsFilledOpensWhenAllIsThere)
 {
     struct fixture from;
@@ -207,8 +206,8 @@ TEST(move, aStoreThatIsFilledOpensWhenAllIsThere)
     finish(&from);
 }
 
-/* The mark is set where it is still as it was read, and the same again is no error. It
- * outlives its handle. */
+/* The mark is set only if it is still as it was read; to set the same mark again succeeds.
+ * It outlives its handle. */
 TEST(move, theMarkIsReplacedAsItWasRead)
 {
     struct fixture f;
@@ -243,8 +242,8 @@ TEST(move, theMarkIsReplacedAsItWasRead)
     finish(&f);
 }
 
-/* A table whose keys are plain refuses the key that its mark has; elsewhere it is one like
- * any other. */
+/* A table whose keys are plain refuses the key of its mark; in other stores that is a key
+ * like any other. */
 TEST(move, aKeyIsNotTakenForTheMark)
 {
     struct fixture f;
@@ -264,7 +263,7 @@ TEST(move, aKeyIsNotTakenForTheMark)
     finish(&f);
 }
 
-/* What no store can be is refused. */
+/* A mark that no store can have is refused. */
 TEST(move, whatCannotBeIsRefused)
 {
     struct fixture f;

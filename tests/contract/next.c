@@ -23,7 +23,7 @@ static struct idem_outcome outcome_of(enum idem_status status)
     return outcome;
 }
 
-/* An attempt about "a", and what idem_next() gave for "b". */
+/* An attempt about "a", and the attempt that idem_next() returned for "b". */
 struct pair {
     struct fixture f;
     struct idem_request a;
@@ -54,7 +54,7 @@ static void finish_pair(struct pair *p)
 #define TEST_PAIR(suite, condition)                                            \
     TEST_WITH(suite, condition, struct pair, p, open_pair, finish_pair)
 
-/* Ends the attempt as @status, which is followed by @b. */
+/* Ends the attempt with @status, and begins "b". */
 static int next_of(struct pair *p, enum idem_status status)
 {
     struct idem_outcome outcome = outcome_of(status);
@@ -112,7 +112,7 @@ TEST_VIRTUAL(next, endsOneAndStartsAnother)
     assert_ok(complete(attempt, "the last"));
 }
 
-/* So is that nothing happened. */
+/* A release may also be followed by the next key. */
 TEST_PAIR(next, mayRelease)
 {
     assert_ok(next_of(p, IDEM_STATUS_RELEASED));
@@ -122,7 +122,7 @@ TEST_PAIR(next, mayRelease)
     assert_false(p->attempt->takeover);
 }
 
-/* What stands in the way of the next is told, and the end counts. */
+/* The verdict on the next key is returned, and the end is on record. */
 TEST(next, tellsEveryVerdict)
 {
     static const struct {
@@ -159,7 +159,7 @@ TEST(next, tellsEveryVerdict)
     }
 }
 
-/* Where both are about one key the claim finds the end. */
+/* If both are about one key, the claim finds the end. */
 TEST(next, mayNameTheSameKey)
 {
     static const struct {
@@ -231,7 +231,7 @@ static void refused(struct fixture *f, struct idem_attempt *attempt,
     expect_no_record(f->store, "next");
 }
 
-/* Where one of the two is not valid, neither is done. */
+/* If one of the two is not valid, neither is done. */
 TEST_VIRTUAL(next, doesNothingWhereAnArgumentIsWrong)
 {
     struct idem_outcome done = outcome_of(IDEM_STATUS_COMPLETED);
@@ -257,12 +257,12 @@ TEST_VIRTUAL(next, doesNothingWhereAnArgumentIsWrong)
     assert_ok(complete(attempt, "a result"));
 }
 
-/* A lease that carries no work is known only by the store: the end is on record, as
- * the attempt says, and nothing was started. */
+/* Only the store knows which lease is too short: the end is on record, as the attempt
+ * shows, and nothing was started. */
 TEST_PAIR(next, saysWhichOfTheTwoFailed)
 {
     p->b.lease_ms = IDEM_LEASE_MIN_MS;
-    /* Else every valid lease is long enough here. */
+    /* In other stores every valid lease is long enough. */
     if (idem_store_lease_min_ms(p->f.store) > IDEM_LEASE_MIN_MS) {
         assert_code(IDEM_EINVALID, next_of(p, IDEM_STATUS_COMPLETED));
         assert_non_null(strstr(why.text, "lease"));
@@ -291,7 +291,7 @@ TEST_PAIR(next, goesOnByToken)
     assert_int_equal(shown_status(p->f.store, "b"), IDEM_STATUS_COMPLETED);
 }
 
-/* It waits for another's attempt as a begin does, with its own end on record. */
+/* idem_next() waits for another's attempt as a begin does, with its own end on record. */
 TEST_PAIR(next, waitsAfterTheEnd)
 {
     expect(p->f.store, &p->b, IDEM_STARTED);
@@ -302,7 +302,7 @@ TEST_PAIR(next, waitsAfterTheEnd)
     assert_int_equal(shown_status(p->f.store, "a"), IDEM_STATUS_COMPLETED);
 }
 
-/* With a thread of the store's own it is the same. */
+/* The thread of a store does the same. */
 TEST(next, isDoneByTheThread)
 {
     struct idem_outcome done = outcome_of(IDEM_STATUS_COMPLETED);

@@ -1,7 +1,6 @@
-/* Out of memory: every function says so, leaks nothing, and leaves a record that
- * a caller who died there could have left. Each is called with its first, second,
- * ... allocation failing, once alone and once with all that follow, until it gets
- * by without. */
+/* Out of memory: every function reports it, leaks nothing, and leaves a record that a
+ * caller that died there could have left. Each is called with its first, second, ...
+ * allocation failing, once alone and once with all that follow, until none fails. */
 #include "contract.h"
 
 #include "heap.h"
@@ -22,7 +21,7 @@ struct scenario {
     bool recalled; /* A store may keep the answer in memory, or not. */
 };
 
-/* What the loop below wants to fail; armed only around the function itself. */
+/* The allocation that the loop below lets fail; armed only around the function itself. */
 static long fail_at;
 static bool fail_on;
 static bool failed;
@@ -82,7 +81,7 @@ static int begin_anew(struct fixture *f)
     struct idem_attempt *attempt;
     int rc = try_begin(f, &request);
 
-    /* A caller that is told of no memory does not hold the key. */
+    /* A caller that ran out of memory does not hold the key. */
     assert_ok(idem_begin(f->store, &request, &attempt, &why));
     assert_int_equal(attempt->verdict,
                      rc == IDEM_ENOMEM ? IDEM_STARTED : IDEM_BUSY);
@@ -135,7 +134,7 @@ static int begin_waiting(struct fixture *f)
 
 /* ---- The owner's verbs ---- */
 
-/* What failed may be asked again, and succeeds then. */
+/* A call that failed may be repeated, and then succeeds. */
 static int try_verb(struct fixture *f, int verb)
 {
     struct idem_attempt *attempt = start(f);
@@ -158,8 +157,8 @@ static int expire(struct fixture *f)
     return rc;
 }
 
-/* Whatever fails, nothing is started without an end on record, and both may be asked
- * for again. */
+/* Whatever fails, nothing is started without an end on record, and the call may be
+ * repeated. */
 static int next(struct fixture *f)
 {
     struct idem_attempt *attempt = start(f);
@@ -314,7 +313,7 @@ static int purge(struct fixture *f)
 
 /* ---- Queues ---- */
 
-/* A whole cycle: whatever of it failed, nothing is left over. */
+/* A whole cycle: whichever part failed, nothing is left over. */
 static int queue_cycle(struct fixture *f)
 {
     struct idem_request request = full_request(fresh_key());
@@ -358,7 +357,7 @@ static int queue_cycle(struct fixture *f)
     idem_attempt_destroy(attempt);
     idem_queue_destroy(queue);
     if (refused) {
-        /* The claim was not made: a key must not be held by nobody. */
+        /* The claim was not made: no attempt holds the key. */
         expect(f->store, &request, IDEM_STARTED);
     }
     return rc;
@@ -409,7 +408,7 @@ static int open_threaded(struct fixture *f)
     return open_it(f, IDEM_OPEN_THREAD);
 }
 
-/* What a store only opens once it is asked. */
+/* Opens what a store opens at its first read only. */
 static int first_read(struct fixture *f)
 {
     struct fixture other = *f;

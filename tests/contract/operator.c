@@ -1,4 +1,4 @@
-/* What an operator asks for: lists, decisions, purges. */
+/* The operator's functions: lists, decisions, purges. */
 #include "contract.h"
 
 #include "contract/store.h"
@@ -14,7 +14,7 @@ enum {
     SEEN_MAX = 2000
 };
 
-/* What a list showed. */
+/* The records that a list showed. */
 struct seen {
     size_t len;
     size_t stop_after; /* 0: goes on. */
@@ -74,7 +74,7 @@ static void fill(struct fixture *f)
     host_pass(&f->host, 1000);
 }
 
-/* Each filter lets through what it says, alone and with others. */
+/* Each filter lets its own records through, alone and with others. */
 TEST_VIRTUAL(list, filters)
 {
     static const struct {
@@ -153,8 +153,8 @@ static size_t failed_outcomes(struct fixture *f, struct seen *seen)
     return seen->len;
 }
 
-/* What was completed with a failure is found, however many there are of it and of
- * what went well or was named complete, until it is run again or purged. */
+/* A list finds completed failures, however many records there are, failed, successful or
+ * named complete, until these run again or are purged. */
 TEST_VIRTUAL(list, findsOutcomesThatFailed)
 {
     enum {
@@ -178,7 +178,7 @@ TEST_VIRTUAL(list, findsOutcomesThatFailed)
     }
     assert_int_equal(failed_outcomes(f, &seen), BAD);
 
-    /* Beside what has a status, and once where it has that status itself. */
+    /* Together with a status; a record that has both comes once. */
     filter.failed_outcomes = true;
     filter.statuses = 1u << IDEM_STATUS_FAILED;
     list(f, &filter, 0, &seen);
@@ -205,7 +205,7 @@ TEST_VIRTUAL(list, findsOutcomesThatFailed)
     assert_int_equal(failed_outcomes(f, &seen), 1);
 }
 
-/* A list says how long results and inputs are, and does not bring them. */
+/* A list has the lengths of results and inputs, but not their bytes. */
 TEST_VIRTUAL(list, leavesBodiesOut)
 {
     struct idem_filter filter = IDEM_FILTER_INIT;
@@ -221,8 +221,8 @@ TEST_VIRTUAL(list, leavesBodiesOut)
     assert_int_equal(seen.input_len, 8);
 }
 
-/* A thousand records come in pages, each of them once, for every filter that
- * walks another way; stopped anywhere it stops there. */
+/* A thousand records come in pages, each of them once, for every filter that uses another
+ * index; a list that is stopped anywhere stops there. */
 TEST_VIRTUAL(list, pages)
 {
     static const unsigned statuses[] = {0, 1u << IDEM_STATUS_IN_PROGRESS,
@@ -263,7 +263,7 @@ TEST_VIRTUAL(list, pages)
     }
 }
 
-/* Which records, by the first bytes of their ids, in the order of the list. */
+/* Records, by the first bytes of their ids, in the order of the list. */
 struct shown {
     size_t len;
     size_t looked;
@@ -359,7 +359,8 @@ TEST_VIRTUAL(list, goesOnAtItsPlace)
     }
 }
 
-/* While records come, and that at the place is purged, what stays is shown once. */
+/* While records come, and the record at the place is purged, each record that stays is shown
+ * once. */
 TEST_VIRTUAL(list, keepsItsPlace)
 {
     enum {
@@ -448,7 +449,7 @@ TEST_VIRTUAL(list, tellsWhatAPurgeWouldDelete)
     assert_int_equal(shown.len, 0);
 }
 
-/* A page ends after what it may look at, though it has shown nothing. */
+/* A page ends after the number of records that it may look at, even if it has shown none. */
 TEST_VIRTUAL(list, looksAtNoMoreThanItMay)
 {
     struct idem_filter filter = IDEM_FILTER_INIT;
@@ -512,7 +513,7 @@ TEST_VIRTUAL(list, refusesTheWrongPlace)
     assert_int_equal(shown.len, 6);
 }
 
-/* A list is told the store's time. */
+/* A list returns the store's time. */
 TEST_VIRTUAL(list, tellsTheTime)
 {
     struct idem_filter filter = IDEM_FILTER_INIT;
@@ -541,7 +542,7 @@ static int resolve(struct fixture *f, uint64_t fence, enum idem_status status)
                         idem_str("ann"), &outcome, /* flags= */ 0, &why);
 }
 
-/* What may be resolved, into what, and what the next caller is told. */
+/* Which records may be resolved, to which status, and the verdict for the next caller. */
 TEST(resolve, decides)
 {
     static const enum idem_status into[] = {IDEM_STATUS_COMPLETED,
@@ -550,8 +551,8 @@ TEST(resolve, decides)
     static const enum idem_verdict then[] = {IDEM_REPLAY, IDEM_FAILED,
                                              IDEM_STARTED};
     static const struct {
-        int verb;        /* As call_verb(); 4: nothing. */
-        int64_t pass_ms; /* Then. */
+        int verb;        /* As in call_verb(); 4: nothing. */
+        int64_t pass_ms; /* The time that passes then. */
         bool may;
     } rows[] = {
         {0, 0, false},
@@ -620,8 +621,8 @@ TEST_VIRTUAL(resolve, isOnRecord)
     assert_int_equal(record->history[0].end, IDEM_PAST_RESOLVED);
 }
 
-/* A person may correct a person until somebody starts, and what each decision
- * replaced is on record. */
+/* A person may correct a person's decision until an attempt starts, and the record keeps
+ * what each decision replaced. */
 TEST_VIRTUAL(resolve, isCorrected)
 {
     struct idem_request request = claim("k");
@@ -648,7 +649,7 @@ TEST_VIRTUAL(resolve, isCorrected)
     assert_code(IDEM_ELOST, resolve(f, fence + 3, IDEM_STATUS_COMPLETED));
 }
 
-/* It is about the fence that was seen, and of a record that is there. */
+/* A decision needs the fence that the person saw, and a record. */
 TEST_VIRTUAL(resolve, isAboutWhatWasSeen)
 {
     struct idem_request request = rerun("k");
@@ -670,8 +671,8 @@ TEST_VIRTUAL(resolve, isAboutWhatWasSeen)
 
 /* ---- Purges ---- */
 
-/* Only what is past its retention goes: not a live lease, not a result that is
- * still kept, not what is failed or unknown, however old. */
+/* A purge deletes only records past their retention: no live lease, no result within its
+ * retention, and no failed or unknown record, however old. */
 TEST_VIRTUAL(purge, takesOnlyWhatIsOver)
 {
     struct idem_request request;
@@ -702,7 +703,7 @@ TEST_VIRTUAL(purge, takesOnlyWhatIsOver)
     expect(f->store, &request, IDEM_STARTED);
 }
 
-/* It takes as many as it was told. */
+/* A purge deletes at most as many records as requested. */
 TEST_VIRTUAL(purge, isBounded)
 {
     static const uint64_t steps[] = {1, 7, 100, 150, 0};
@@ -749,8 +750,8 @@ static uint64_t raise_fence(struct fixture *f, const char *key)
     return fence;
 }
 
-/* A fence that was purged is never undercut, whichever key it was, and however
- * little time has gone; and so after a reboot. */
+/* No new fence is below a purged one, whichever key had that, and however little time has
+ * passed; the same holds after a reboot. */
 TEST(purge, remembersFences)
 {
     static const char *const keys[] = {"k", "another", "third"};
@@ -781,7 +782,7 @@ TEST(purge, remembersFences)
     finish(&f);
 }
 
-/* A record that is found past its retention, and not purged, counts too. */
+/* The same holds for a record past its retention that was not purged. */
 TEST_VIRTUAL(fence, growsOverWhatIsForgotten)
 {
     struct idem_request request = claim("k");
@@ -793,7 +794,7 @@ TEST_VIRTUAL(fence, growsOverWhatIsForgotten)
     assert_true(begin(f->store, &request, IDEM_STARTED)->fence > fence);
 }
 
-/* Space is used again: a store that forgets does not grow. */
+/* A store reuses purged space, so that it does not grow. */
 TEST_VIRTUAL(purge, makesRoom)
 {
     char *blob = calloc(1, 100000);
@@ -836,7 +837,7 @@ static struct idem_counters counters_of(struct fixture *f)
     return counters;
 }
 
-/* Each answer counts once, an answer that is given again not at all. */
+/* Each answer counts once, and a repeated answer not at all. */
 TEST_VIRTUAL(count, isOfAnswers)
 {
     struct idem_request request = claim("a");
@@ -869,8 +870,8 @@ TEST_VIRTUAL(count, isOfAnswers)
                      0);
 }
 
-/* What an owner said, what a lease ended, what a person decided and what a purge took
- * are told apart. */
+/* Counters distinguish what owners reported, leases ended, persons decided and purges
+ * deleted. */
 TEST_VIRTUAL(count, isOfWhatBecameOfThem)
 {
     struct idem_request request;
@@ -915,7 +916,7 @@ TEST_VIRTUAL(count, isOfWhatBecameOfThem)
                      0);
 }
 
-/* What was counted outlives the handle that counted it. */
+/* Counts outlive the handle that made them. */
 TEST_VIRTUAL(count, outlivesItsHandle)
 {
     struct idem_request request = claim("a");
@@ -936,7 +937,7 @@ TEST_VIRTUAL(count, outlivesItsHandle)
     assert_int_equal(c.replayed, 2);
 }
 
-/* The struct says its own size. */
+/* The call needs the size of the struct. */
 TEST_VIRTUAL(count, wantsItsSize)
 {
     struct idem_counters counters = {0};

@@ -1,9 +1,9 @@
-/* Who owns a record, and that nobody else can change it. */
+/* Owners of records: only the owner can change its record. */
 #include "contract.h"
 
 #include <idem/operator.h>
 
-/* What makes an owner a stranger. */
+/* How an owner loses its record. */
 enum succession {
     TAKEN_OVER,
     RELEASED_AND_BEGUN,
@@ -110,7 +110,7 @@ TEST(owner, losesOnEveryVerb)
     }
 }
 
-/* A slow owner that nobody followed ends its work late, and it counts. */
+/* If no other attempt followed a slow owner, its late end counts. */
 TEST(owner, mayBeLateWhenNobodyFollowed)
 {
     int verb;

@@ -59,7 +59,7 @@ static void submit_begin(struct idem_queue *queue, size_t n)
     assert_ok(idem_queue_submit(queue, op, &why));
 }
 
-/* Turns a begin that was reaped into the end of its attempt, under way. */
+/* Turns a reaped begin into the end of its attempt, and submits that. */
 static void submit_end(struct idem_queue *queue, struct idem_op *op)
 {
     struct idem_outcome outcome = {.status = IDEM_STATUS_COMPLETED};
@@ -112,7 +112,7 @@ static void run_all(struct idem_queue *queue, size_t ops, bool by_poll)
     assert_int_equal(started, ops);
     assert_int_equal(idem_queue_len(queue), 0);
     assert_null(idem_queue_reap(queue, -1));
-    if (traits()->file || !is_durable()) { /* A service may speak unasked. */
+    if (traits()->file || !is_durable()) { /* A service may wake us unasked. */
         assert_int_equal(poll(&p, 1, 0), 0);
     }
 }
@@ -143,8 +143,9 @@ static void carry(size_t ops, unsigned flags, bool by_poll)
     close_queue(&f, queue);
 }
 
-/* A thousand operations are in flight from one thread that reaps, also in a loop that
- * polls, and reaps once each time, with a thread of the store and without; all of them are answered, each once. */
+/* One thread has up to a thousand operations in flight and reaps them, also in a loop that
+ * polls and reaps once each time, with a thread of the store and without; each of them is
+ * answered once. */
 TEST(queue, carriesAThousandInFlight)
 {
     carry(many(), 0, /* by_poll= */ false);
@@ -181,7 +182,7 @@ TEST(queue, startsOneOfAThousand)
     }
 }
 
-/* Through the queue, alone; it is answered @code. */
+/* Passes @op alone through the queue, which must answer @code. */
 static void pass(struct idem_queue *queue, struct idem_op *op, int code)
 {
     assert_ok(idem_queue_submit(queue, op, &why));
@@ -248,8 +249,8 @@ TEST(queue, joins)
     close_queue(&f, queue);
 }
 
-/* Destroyed with operations in it, a queue leaves a store that works on. What
- * had not begun was not done. */
+/* A queue that is destroyed with operations in it leaves a working store. Operations that
+ * had not begun were not done. */
 TEST(queue, mayBeDestroyedWhileInUse)
 {
     EACH(flag_set, flag_sets) {
@@ -270,8 +271,8 @@ TEST(queue, mayBeDestroyedWhileInUse)
     }
 }
 
-/* The store's bound is the queue's: more than it holds is refused at once, and
- * nothing that was taken is lost. */
+/* The store's bound is the queue's: a queue that is full refuses at once, and loses no
+ * operation that it took. */
 TEST(queue, isBounded)
 {
     struct fixture f;
@@ -334,8 +335,8 @@ static struct idem_op *owner_op(const struct idem_attempt *attempt,
     return op;
 }
 
-/* Fills a queue whose bound is @room: where anything waits in the store, one more claim
- * is refused. */
+/* Fills a queue whose bound is @room. In a store in which operations wait it then refuses one
+ * more claim. */
 static void fill(struct idem_queue *queue, size_t *key, size_t room)
 {
     struct idem_request request = claim("refused");
@@ -366,7 +367,7 @@ static void reap_started(struct idem_queue *queue, size_t want)
     assert_int_equal(want, 0);
 }
 
-/* The key of one letter is ended so; 0: it is in progress. */
+/* Fails unless the key of one letter has @status; 0: it is in progress. */
 static void assert_ended(const struct fixture *f, char key,
                          enum idem_status status)
 {
@@ -386,8 +387,8 @@ static void assert_ended(const struct fixture *f, char key,
     idem_answer_destroy(answer);
 }
 
-/* A full queue refuses claims, and takes what owners say of their attempts: the work is
- * done, and its lease runs. */
+/* A full queue refuses claims, but takes the ends and renewals of owners, whose work is done
+ * or whose lease runs. */
 TEST(queue, takesEndsWhenItIsFull)
 {
     enum {
@@ -416,7 +417,7 @@ TEST(queue, takesEndsWhenItIsFull)
     ops[0] = begin_op(&request);
     request = claim("refused too");
     ops[1] = begin_op(&request);
-    /* Of an attempt of its own: two ops in flight come in any order. */
+    /* On another attempt, because two ops in flight may be done in either order. */
     ops[2] = owner_op(attempts[COUNT(ends) + 2], IDEM_STATUS_COMPLETED);
     if (traits()->at_once) {
         assert_int_equal(idem_queue_submit_all(queue, ops, 3, &why), 0);
@@ -432,7 +433,7 @@ TEST(queue, takesEndsWhenItIsFull)
     }
     assert_ended(&f, 'a' + (char)COUNT(ends) + 2, IDEM_STATUS_COMPLETED);
 
-    /* The same of the calls that wait. */
+    /* The same holds for the blocking calls. */
     fill(queue, &key, ROOM);
     assert_ok(idem_complete(attempts[COUNT(ends)], NULL, &why));
     reap_started(queue, ROOM);
@@ -442,7 +443,7 @@ TEST(queue, takesEndsWhenItIsFull)
     close_queue(&f, queue);
 }
 
-/* Takes all that is answered at once, or within the time that a flush takes. */
+/* Reaps all answers that come at once, or within the time of a flush. */
 static void reap_verdicts(struct idem_queue *queue, size_t verdicts[8])
 {
     struct idem_op *op;
@@ -488,7 +489,7 @@ TEST(queue, takesManyAtOnce)
         assert_int_equal(idem_queue_submit_all(queue, ops, 6, &why), 0);
         assert_int_equal(idem_queue_len(queue), 6);
 
-        /* What is under way is refused, and comes first. */
+        /* An op in flight is refused; the call puts refused ops first. */
         ops[6] = ops[1];
         ops[1] = begin_op(&done);
         ops[0] = ops[6];
@@ -510,8 +511,8 @@ TEST(queue, takesManyAtOnce)
     }
 }
 
-/* A store that is closed before its queue answers what it was given: it was done, or
- * nothing was done. The queue then refuses more. */
+/* A store that is closed before its queue answers all operations: each was done, or had no
+ * effect. The queue then refuses more. */
 TEST(queue, mayOutliveItsStoreByMistake)
 {
     EACH(flag_set, flag_sets) {

@@ -33,7 +33,7 @@ static void add(unsigned *counter)
     (void)__atomic_add_fetch(counter, 1, __ATOMIC_ACQ_REL);
 }
 
-/* The effect of the work: something that takes its time and must happen once. */
+/* The effect of the work, which takes time and must happen once. */
 static void do_effect(struct race *race)
 {
     add(&race->effects);
@@ -59,7 +59,7 @@ static void close_handles(struct fixture *f, struct race *race)
     }
 }
 
-/* Lets @callers do @work for @key, by way of all handles; nothing goes wrong. */
+/* Lets @callers do @work for @key through all handles, and fails if anything goes wrong. */
 static void run_race(struct fixture *f, struct race *race, size_t callers,
                      void (*work)(void *ctx, size_t i),
                      struct idem_request request)
@@ -116,7 +116,7 @@ TEST_REAL(race, startsOneOfManyThreads)
     }
 }
 
-/* The same where all of them wait: every one has the result of the first. */
+/* If all of them wait, each gets the result of the first. */
 TEST_REAL(race, givesEveryWaiterTheResult)
 {
     struct idem_request request = claim("k");
@@ -144,7 +144,7 @@ static void fail_until_given_up(void *ctx, size_t i)
     struct race *race = ctx;
     enum idem_verdict verdict = IDEM_BUSY;
 
-    /* Where an end is refused, nobody waits for the lease of an attempt without one. */
+    /* After an error an attempt may have no end: do not wait for its lease. */
     while ((verdict == IDEM_BUSY || verdict == IDEM_STARTED) &&
            __atomic_load_n(&race->errors, __ATOMIC_ACQUIRE) == 0) {
         struct idem_attempt *attempt;
@@ -173,8 +173,8 @@ static void fail_until_given_up(void *ctx, size_t i)
     add(&race->verdicts[verdict]);
 }
 
-/* 64 owners race, and each says twice that its attempt failed: so many attempts are
- * made as the budget has, not one more, and the last one calls for a person. */
+/* 64 owners race, and each reports its failure twice: exactly as many attempts are made as
+ * the budget allows, and the last one needs a person. */
 TEST_REAL(race, failsJustAtTheBudget)
 {
     struct race race;
@@ -188,7 +188,7 @@ TEST_REAL(race, failsJustAtTheBudget)
     assert_int_equal(record->attempts, BUDGET);
 }
 
-/* And where the store works on a thread of its own. */
+/* The same holds for a store with a thread of its own. */
 TEST_REAL(race, startsOneWithAThreadOfTheStore)
 {
     struct race race;
@@ -199,7 +199,7 @@ TEST_REAL(race, startsOneWithAThreadOfTheStore)
     assert_int_equal(race.verdicts[IDEM_STARTED], 1);
 }
 
-/* Look first, then act: what a program does that has no idem. */
+/* Looks first, then acts, as a program without idem does. */
 static void look_and_work(void *ctx, size_t i)
 {
     struct race *race = ctx;
@@ -241,7 +241,7 @@ static void take_over(void *ctx, size_t i)
     idem_attempt_destroy(attempt);
 }
 
-/* Of many that find a lease over, one takes over. */
+/* If many callers find that a lease is over, one takes over. */
 TEST_VIRTUAL(race, lets64TakeOverOnce)
 {
     struct idem_request request = rerun("k");
@@ -312,7 +312,7 @@ enum {
     SWEEPS = 24
 };
 
-/* Of one round; each thread has its own part. */
+/* One round, of which each thread has its own part. */
 struct sweep {
     struct race *race;
     struct idem_attempt *attempts[CLAIMANTS];
@@ -333,8 +333,8 @@ static void claim_or_purge(void *ctx, size_t i)
     }
 }
 
-/* The one of this round that was started; all the others are busy with its attempt, and no
- * fence goes back. */
+/* Returns the attempt that started in this round. Fails unless all the others got BUSY for
+ * it, and no fence went back. */
 static struct idem_attempt *winner(struct sweep *sweep)
 {
     struct race *race = sweep->race;
@@ -518,7 +518,7 @@ static void wait_or_complete(void *ctx, size_t i)
     s->ended_ms[i - WAITERS] = now_ms();
 }
 
-/* How late the waiters of one store hear, on average. */
+/* Returns how late the waiters of one store return, on average. */
 static long long lateness_ms(void)
 {
     struct fixture f;
@@ -542,9 +542,8 @@ static long long lateness_ms(void)
     return late_ms / WAITERS;
 }
 
-/* In the owner's process waiters are woken: they do not sleep until their next
- * poll, which would be an eighth of a second away on average. A busy machine is
- * asked again. */
+/* The owner's process wakes its waiters: they do not sleep until their next poll, which
+ * would be an eighth of a second away on average. On a busy machine the test tries again. */
 TEST(race, wakesWaiters)
 {
     long long late_ms = 0;
@@ -566,7 +565,7 @@ enum {
     KEYS = 40
 };
 
-/* In memory that the processes share. */
+/* It lies in memory that the processes share. */
 struct ledger {
     unsigned effects[KEYS];
     unsigned replays;

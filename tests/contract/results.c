@@ -1,10 +1,10 @@
-/* Results, keys and scopes: what was given is what is replayed, byte for byte,
- * and to nobody else. */
+/* Results, keys and scopes: each caller gets the recorded bytes of its own key, and of no
+ * other. */
 #include "contract.h"
 
 #include <stdlib.h>
 
-/* Until the next call: a test that is skipped in the middle frees nothing. */
+/* The bytes stay until the next call, because a test that is skipped frees nothing. */
 static uint8_t *random_bytes(size_t len)
 {
     static uint8_t *bytes;
@@ -62,7 +62,7 @@ TEST_VIRTUAL(result, isReplayedByteForByte)
     }
 }
 
-/* A caller with little memory is told of long bodies, and fetches them later. */
+/* A caller with little memory gets the lengths of long bodies, and fetches them later. */
 TEST_VIRTUAL(result, isLeftOutAboveTheCallersLimit)
 {
     static const size_t lens[] = {1, 600, 1000, 1001, 5000, 300000};
@@ -94,8 +94,8 @@ TEST_VIRTUAL(result, isLeftOutAboveTheCallersLimit)
     }
 }
 
-/* A result as long as the store keeps is kept; one byte more, and it is known
- * that the work is done, and not what came of it. It is never done again. */
+/* The store keeps a result up to its cap. With one byte more the record states only that the
+ * work is done, and the work never runs again. */
 TEST(result, becomesATombstoneAboveTheCap)
 {
     static const struct {
@@ -175,7 +175,7 @@ TEST_VIRTUAL(texts, areKeptWhole)
     assert_slice(attempt->record->owner, request.owner);
 }
 
-/* Longer ones are cut, for the outcome matters more than what is said of it. */
+/* Longer texts are truncated, because the outcome matters more than its text. */
 TEST(texts, areCut)
 {
     int verb;
@@ -208,8 +208,8 @@ static void assert_input(struct fixture *f, const char *want)
     assert_int_equal(record->input_len, strlen(want));
 }
 
-/* Each life of a key has its own input; a taker keeps the one it found unless it
- * brings another; no result outlives the attempt that a new one follows. */
+/* Each life of a key has its own input; a takeover keeps the old input unless it brings
+ * another; no result outlives the start of a new attempt. */
 TEST_VIRTUAL(input, isOfItsAttempt)
 {
     struct idem_request request = rerun("k");
@@ -244,7 +244,7 @@ TEST_VIRTUAL(input, isOfItsAttempt)
 
 /* ---- Keys and scopes ---- */
 
-/* A key is any bytes, a scope too; what looks alike is not the same. */
+/* Keys and scopes are any bytes; similar ones are not the same. */
 TEST_VIRTUAL(key, isAnyBytes)
 {
     static const struct idem_slice keys[] = {
@@ -289,8 +289,8 @@ TEST_VIRTUAL(key, mayBeOfFullLength)
     run(f->store, &request, "y");
 }
 
-/* A result of one scope is never that of another: neither under the same key,
- * nor where scope and key make the same text. */
+/* A result of one scope never shows in another: neither under the same key, nor if scope
+ * and key together make the same text. */
 TEST_VIRTUAL(scope, keepsResultsApart)
 {
     static const struct {

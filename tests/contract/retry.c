@@ -1,4 +1,4 @@
-/* "Run it again": said by the owner, or wished by a person. */
+/* Work that is to run again, because its owner or a person decided so. */
 #include "contract.h"
 
 #include <idem/operator.h>
@@ -18,7 +18,7 @@ static int reopen(struct fixture *f, uint64_t fence, const char *who)
                        &why);
 }
 
-/* What may differ on tables of other libraries is not looked at here. */
+/* Leaves out the members that may differ on tables of other libraries. */
 static const struct idem_record *shown_as(struct fixture *f,
                                           enum idem_status status)
 {
@@ -28,8 +28,8 @@ static const struct idem_record *shown_as(struct fixture *f,
     return record;
 }
 
-/* Under either policy the next caller starts at once and is told that the work may
- * have been done; the attempt has said its last word, which it may repeat. */
+/* Under either policy the next caller starts at once, and learns that the work may have been
+ * done; the attempt is over, and may only repeat its end. */
 TEST(retry, isATakeoverAtOnce)
 {
     int hold;
@@ -71,7 +71,7 @@ TEST(retry, isATakeoverAtOnce)
     }
 }
 
-/* It is on record with its reason, through idem_end() and a token alike. */
+/* The retry is on record with its reason, through idem_end() and through a token. */
 TEST(retry, isOnRecord)
 {
     int carried;
@@ -103,9 +103,8 @@ TEST(retry, isOnRecord)
     }
 }
 
-/* Its result is there for people until the next attempt ends, whatever that one
- * brings with it and however large it is; the next owner is not given it, and neither
- * is whoever asks meanwhile. */
+/* People can read its result until the next attempt ends, whatever that one brings and
+ * however large it is; neither the next owner nor another caller gets it. */
 TEST(retry, leavesWhatItCameTo)
 {
     static char output[100000];
@@ -157,9 +156,9 @@ static int fail_once(struct idem_attempt *attempt, uint32_t failures_max,
     return idem_end(attempt, &outcome, &why);
 }
 
-/* The third of three failures is for a person, whatever came in between: a release, or
- * an attempt that died. Said twice it counts once. A person's decision begins a new
- * count. The last one is counted as a failure, as its record is one. */
+/* The third of three failures needs a person, whatever came in between: a release, or an
+ * attempt that died. A repeated end counts once. A person's decision begins a new count. The
+ * counters have the last one as failed, as its record is. */
 TEST(budget, isExact)
 {
     struct idem_counters n = IDEM_COUNTERS_INIT;
@@ -191,7 +190,7 @@ TEST(budget, isExact)
     finish(&f);
 }
 
-/* Nobody starts in a pause, and everybody is told how long it is; waiters wait. */
+/* No attempt starts in a pause, and every caller learns how long it lasts; waiters wait. */
 TEST(pause, keepsEverybodyAway)
 {
     struct idem_request request = claim("k");
@@ -221,7 +220,7 @@ TEST(pause, keepsEverybodyAway)
     finish(&f);
 }
 
-/* A person does not wait for it. */
+/* A person's decision ends the pause. */
 TEST(pause, isEndedByAPerson)
 {
     struct idem_request request = claim("k");
@@ -236,7 +235,7 @@ TEST(pause, isEndedByAPerson)
     finish(&f);
 }
 
-/* However often: only attempts that end without a word are given up. */
+/* Retries go on for ever: the cap counts only attempts that end without a report. */
 TEST_VIRTUAL(retry, isNeverGivenUp)
 {
     struct idem_request request = rerun("k");
@@ -257,7 +256,7 @@ TEST_VIRTUAL(retry, isNeverGivenUp)
     expect(f->store, &request, IDEM_FAILED);
 }
 
-/* A waiter is told to begin again, or, where it said so, runs the work itself. */
+/* A waiter is told to begin again, or runs the work itself if it asked for that. */
 TEST(retry, isToldToWaiters)
 {
     int then_run;
@@ -290,8 +289,8 @@ TEST(retry, isToldToWaiters)
     }
 }
 
-/* It is listed as retry and as in progress, and it is overdue only past the time
- * when it was expected. */
+/* A list shows it as retry and as in progress, and as overdue only after the time at which
+ * it was expected. */
 TEST_VIRTUAL(retry, isListed)
 {
     struct idem_request request = rerun("k");
@@ -313,7 +312,7 @@ TEST_VIRTUAL(retry, isListed)
     assert_int_equal(count(f->store, &filter), 2);
 }
 
-/* Under rerun it expires a retention after its end, under hold it does not. */
+/* Under rerun it expires a retention after its end, under hold never. */
 TEST(retry, expiresUnderRerunAlone)
 {
     int hold;
@@ -338,8 +337,8 @@ TEST(retry, expiresUnderRerunAlone)
 
 /* ---- Reopened ---- */
 
-/* What was recorded is run again, by another request too and however late, and its
- * new result is the one that is replayed. */
+/* Reopened work runs again, for another request too and however late, and its new result is
+ * then replayed. */
 TEST(reopen, letsItRunAgain)
 {
     static const int verbs[] = {0, 1, 3}; /* Completed, failed, unknown. */
@@ -382,8 +381,8 @@ TEST(reopen, letsItRunAgain)
     }
 }
 
-/* What its attempt left to be run again is for the same request, until a person
- * reopens it; that one is told that the work may have been done. */
+/* Only the same request may follow a retry, until a person reopens the record; then another
+ * request learns that the work may have been done. */
 TEST_VIRTUAL(reopen, letsAnotherRequestFollowARetry)
 {
     static const uint8_t prints[2][IDEM_FINGERPRINT_LEN] = {{1, 'a'}, {1, 'b'}};
@@ -407,8 +406,8 @@ TEST_VIRTUAL(reopen, letsAnotherRequestFollowARetry)
     expect(f->store, &request, IDEM_REPLAY);
 }
 
-/* Neither what nobody needs to reopen, nor what an owner is at work on, nor what is
- * not there. */
+/* A person cannot reopen a record that may run anyway, one in progress, or one that does not
+ * exist. */
 TEST_VIRTUAL(reopen, isRefused)
 {
     struct idem_request request = claim("k");
@@ -424,7 +423,7 @@ TEST_VIRTUAL(reopen, isRefused)
     assert_why("already");
 }
 
-/* Both are counted: attempts as retried, persons as resolved. */
+/* The counters have both: the retries of owners as retried, those of persons as resolved. */
 TEST_VIRTUAL(retry, isCounted)
 {
     struct idem_counters n = IDEM_COUNTERS_INIT;
@@ -470,8 +469,8 @@ TEST_VIRTUAL(resolve, takesForceWhileTheLeaseRuns)
 
 /* ---- What may have happened ---- */
 
-/* An attempt that died may have done the work. That is remembered for as long as it
- * asked for, although the one that took over did nothing and gave the key back. */
+/* An attempt that died may have done the work. The record remembers that for the retention of
+ * that attempt, although its successor did nothing and gave the key back. */
 TEST_VIRTUAL(doubt, outlivesARelease)
 {
     struct idem_request request = rerun("k");
@@ -495,8 +494,8 @@ TEST_VIRTUAL(doubt, outlivesARelease)
 
 /* ---- Clocks ---- */
 
-/* A lease that a clock wrote which was a year ahead keeps others away for half an
- * hour and its length at most; its owner is not touched, and nobody starts. */
+/* A lease by a clock that was a year ahead keeps others away for its length and half an hour
+ * at most; its owner goes on, and no attempt starts meanwhile. */
 TEST_VIRTUAL(lease, ofAFastClockIsBounded)
 {
     struct idem_request request = claim("k");

@@ -1,4 +1,4 @@
-/* Tables of a DynamoDB server: making them, and looking behind the store's back. */
+/* Tables of a DynamoDB server: making them, and reading them without the store. */
 #include "table.h"
 
 #include "aws/dynamodb/layout/layout.h"
@@ -33,7 +33,7 @@ static const struct idem__table_conf *layout(void)
     return &table;
 }
 
-/* The time of these tests lies in the past, and some servers delete by theirs. */
+/* These tests run in the past, and some servers would delete records by their own clock. */
 static void keep_for_ever(const char *place)
 {
     struct idem__admin admin;
@@ -78,7 +78,7 @@ static void add_key(struct idem__admin *admin, const char *id)
     idem__buffer_str(&admin->out, "}");
 }
 
-/* Where a part lies: which item, which attribute. */
+/* The place of a part: its item and its attribute. */
 struct spot {
     char id[IDEM__PART_NAME_MAX];
     const char *attribute;

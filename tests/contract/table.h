@@ -1,11 +1,10 @@
-/* Tables of a DynamoDB server, for the contract: IDEM_TEST_DYNAMODB says where it
- * is. */
+/* Tables of a DynamoDB server, for the contract: IDEM_TEST_DYNAMODB is its URL. */
 #ifndef CONTRACT_TABLE_H
 #define CONTRACT_TABLE_H
 
 #include "contract.h"
 
-/* What names a new, empty table. */
+/* Makes a new, empty table, and returns its name. */
 const char *table_new(void);
 
 /* As stored_read() and stored_write(). */

@@ -1,4 +1,4 @@
-/* Calls of every kind, as a seed has them. */
+/* Calls of every kind, chosen by a seed. */
 #include "any.h"
 
 #include <stdlib.h>
@@ -15,8 +15,8 @@ static unsigned below(struct any *any, unsigned n)
     return rng_below(&any->caller.rng, n);
 }
 
-/* Everybody turns to new keys at the same time: otherwise most of what is asked
- * finds what was done long ago. */
+/* All callers turn to new keys at the same time: otherwise most calls would find
+ * operations that ended long ago. */
 static void choose_key(struct any *any, char key[40])
 {
     (void)snprintf(key, 40, "k%u.%lld.%u", any->history,
@@ -24,7 +24,7 @@ static void choose_key(struct any *any, char key[40])
                    below(any, any->caller.keys));
 }
 
-/* ---- What is asked for ---- */
+/* ---- Arguments ---- */
 
 static struct idem_request choose_request(struct any *any, const char *key)
 {
@@ -118,7 +118,7 @@ static void get(struct any *any, const char *key)
     }
 }
 
-/* Mostly for a moment; sometimes it goes on for good. */
+/* Works, mostly for a moment; sometimes the work never ends. */
 static void work(struct any *any, const struct caller_held *held)
 {
     unsigned how = below(any, 10);

@@ -1,4 +1,4 @@
-/* A caller that makes calls of every kind, whatever it was told. */
+/* A caller that makes calls of every kind, whatever the answers. */
 #ifndef HISTORY_ANY_H
 #define HISTORY_ANY_H
 
@@ -11,7 +11,7 @@ enum {
 struct any {
     struct caller caller; /* The first member. */
     struct caller_held held[ANY_HELD];
-    unsigned history; /* Its number: a store may have had others. */
+    unsigned history; /* Its number: the store may have earlier ones. */
     int64_t lease_min_ms;
 };
 

@@ -1,4 +1,4 @@
-/* Calls that are noted, made, and noted with their answers. */
+/* Notes each call, makes it, and notes its answer. */
 #include "caller.h"
 
 #include "../lib/verbs.h"
@@ -34,8 +34,8 @@ int caller_begin(struct caller *caller, const char *key,
     return rc;
 }
 
-/* Where the first answer was lost and another caller has claimed the key since,
- * LOST does not say whether this call was done before that. */
+/* If the first answer was lost, and another caller has claimed the key since, LOST does
+ * not tell whether this call was done before that. */
 static void write_told(struct caller *caller, struct call_id id, int rc)
 {
     bool unsure = caller->lossy && rc == IDEM_ELOST;
@@ -50,7 +50,7 @@ int caller_end(struct caller *caller, const struct caller_held *held,
                                   held->attempt->fence, outcome);
     int rc = verb_end(held->attempt, outcome);
 
-    /* A completion finds itself on record where it was done. */
+    /* A completion that was done finds itself on record. */
     if (outcome->status == IDEM_STATUS_COMPLETED) {
         write_answer(&caller->writer, id, rc, NULL, NULL);
     } else {

@@ -1,5 +1,5 @@
-/* A caller of a store: each call is in a history before it is made, and then what
- * it was answered. Scripts choose the calls: any.c, and owner.c of tests/chaos. */
+/* A caller of a store: it writes each call into a history before it makes it, and then
+ * the answer. Scripts choose the calls: any.c, and owner.c of tests/chaos. */
 #ifndef HISTORY_CALLER_H
 #define HISTORY_CALLER_H
 
@@ -15,8 +15,8 @@ struct caller {
     struct rng rng;
     unsigned calls;     /* To make. */
     unsigned keys;      /* Of each kind, at any time. */
-    bool lossy;         /* Answers of the store are lost on the way. */
-    const int *stopped; /* Atomic; not 0: it is to end. */
+    bool lossy;         /* Answers of the store may be lost. */
+    const int *stopped; /* Atomic; not 0: it must end. */
 };
 
 /* An attempt, and its name in the history. */
@@ -26,10 +26,10 @@ struct caller_held {
     char key[40];
 };
 
-/* True while there are calls to make and nobody has stopped it. */
+/* Whether there are calls to make, and *caller->stopped is 0. */
 bool caller_goes_on(const struct caller *caller);
 
-/* Each makes one call and returns its code. Fills *@ret_held when that is 0; the
+/* Each makes one call and returns its code. If that is 0, *@ret_held is filled; the
  * caller destroys its attempt. */
 int caller_begin(struct caller *caller, const char *key,
                  const struct idem_request *request,
@@ -44,7 +44,7 @@ int caller_resolve(struct caller *caller, const char *key, uint64_t fence,
                    bool force);
 int caller_purge(struct caller *caller, uint64_t max);
 
-/* The fence of @key's record, or 0: the call failed. */
+/* Returns the fence of @key's record; 0: the call failed. */
 uint64_t caller_get(struct caller *caller, const char *key);
 
 void caller_pause(int64_t ms);

@@ -1,5 +1,5 @@
-/* check: is every answer in these histories explained by some order of the
- * operations, one after the other? The format is drawn in history.h. */
+/* check: does some order of the operations, one after the other, explain every answer in
+ * these histories? history.h draws the format. */
 #include "explain.h"
 
 #include <getopt.h>
@@ -113,7 +113,7 @@ static void judge(struct history *h, struct totals *totals)
     }
 }
 
-/* All of one file. False: it cannot be read. */
+/* Checks all histories of one file. False: it cannot be read. */
 static bool judge_file(struct reader *reader, struct totals *totals)
 {
     struct history h;

@@ -1,4 +1,4 @@
-"""The checker of histories: what is right is explained, what is wrong is found.
+"""The checker explains histories that are right, and finds those that are wrong.
 
 Usage: checker.py CHECK SIM
 """
@@ -28,7 +28,7 @@ def all_of(found):
 
 @tap.test
 def right_ones_are_explained():
-    """Histories that are right are explained."""
+    """The checker explains histories that are right."""
     good, _ = histories.written(HERE / "good.txt")
     count, _, _ = histories.explained(CHECK, text=all_of(good))
     tap.equal(count, len(good))
@@ -37,7 +37,7 @@ def right_ones_are_explained():
 
 @tap.test
 def planted_ones_are_found():
-    """Each planted defect is found, at the answer that is wrong and not before."""
+    """The checker finds each planted defect, at the wrong answer and not before."""
     assert len(PLANTED) >= 30, len(PLANTED)
     status, output = histories.check(CHECK, text=all_of(PLANTED))
     tap.equal(status, 1)
@@ -49,7 +49,7 @@ def planted_ones_are_found():
 
 @tap.test
 def an_explanation_is_short():
-    """Of a long history only the answers are shown that contradict each other."""
+    """The explanation of a long history has only the answers that contradict each other."""
     lines = ["history long"]
     for n in range(200):
         lines.append(f"call g{n} {n} k get\nret g{n} {n}.5 NOTFOUND")
@@ -64,7 +64,7 @@ def an_explanation_is_short():
 
 @tap.test
 def parts_are_merged():
-    """Files of several processes are one history; a line cut short is none."""
+    """Files of several processes make one history; a line that was cut short is skipped."""
     Path("1").write_text(
         "call a 0 k begin policy=rerun lease=2000 retention=9000\n"
         "ret a 1 STARTED fence=7\n"
@@ -78,7 +78,7 @@ def parts_are_merged():
 
 @tap.test
 def what_cannot_be_read_is_refused():
-    """A line that is no event is refused, and its number is told."""
+    """The checker refuses a line that is not an event, and prints its number."""
     for line in (
         "jump a 0 k begin",
         "call a 0 k",
@@ -114,7 +114,7 @@ def with_field(line, name, value):
 
 
 class Story:
-    """One history, to be changed in one place."""
+    """One history, in which a test changes one place."""
 
     def __init__(self, text):
         self.head, *self.lines = text.splitlines()
@@ -172,9 +172,9 @@ def change_content(story, rng):
 
 
 def change_left(story, rng):
-    """BUSY says that the lease ends a second sooner or later."""
+    """BUSY shows that the lease ends a second sooner or later."""
     if "clock=none" in story.head:
-        return None  # Then nobody can tell.
+        return None  # Then the mistake cannot show.
     places = story.answers("BUSY")
     at = pick(rng, [a for a in places if fields(story.lines[a])["left"].isdigit()])
     if at is not None:
@@ -185,7 +185,7 @@ def change_left(story, rng):
 
 
 def change_word(story, rng):
-    """Success is told for loss, or loss for success."""
+    """An answer reports success for loss, or loss for success."""
     at = pick(rng, story.answers("OK", "LOST", verbs=("complete", "fail", "release")))
     if at is not None:
         old = story.lines[at].split()[3]
@@ -195,7 +195,7 @@ def change_word(story, rng):
 
 
 def change_verdict(story, rng):
-    """A verdict is another one."""
+    """An answer has another verdict."""
     at = pick(rng, story.answers("STARTED", "REPLAY", "BUSY", "UNKNOWN", "FAILED"))
     if at is not None:
         words = story.lines[at].split()
@@ -207,7 +207,7 @@ def change_verdict(story, rng):
 
 
 def swap_answers(story, rng):
-    """Two callers are given each other's answer."""
+    """Two callers get each other's answer."""
     first = pick(rng, story.answers("STARTED", "REPLAY", "BUSY"))
     if first is None:
         return None
@@ -230,7 +230,7 @@ def swap_answers(story, rng):
     return second
 
 
-# Each kind of mistake, and how many of a hundred have to be found at least.
+# Each kind of mistake, and how many of a hundred the checker must find at least.
 MISTAKES = {
     forget_claim: 85,
     change_fence: 98,
@@ -245,7 +245,7 @@ MISTAKES = {
 
 @tap.test
 def random_mistakes_are_found():
-    """Of mistakes made at random in right histories most are found."""
+    """The checker finds most of the mistakes that are made at random in right histories."""
     rng = random.Random(1)
     schedules = 20000 if tap.LONG else 2000
     args = ["--mode", "embedded", "--schedules", str(schedules), "--history", "h"]

@@ -84,7 +84,7 @@ static pid_t start(const struct crowd *crowd, unsigned place, unsigned life)
     sigset_t before;
     pid_t pid;
 
-    /* Told to stop before it listens, it would die of that. */
+    /* A signal to stop would kill it before it has its handler. */
     (void)sigemptyset(&term);
     (void)sigaddset(&term, SIGTERM);
     (void)sigprocmask(SIG_BLOCK, &term, &before);
@@ -111,7 +111,7 @@ static int64_t read_ms(void)
     return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
-/* The place whose process has ended, or -1: none within the time of a kill. */
+/* Returns the place whose process has ended; -1: none has before the next kill. */
 static int wait_for(const struct crowd *crowd, pid_t *pids, int *ret_status)
 {
     struct timespec tick = {0, 2000000};
@@ -145,7 +145,7 @@ static void send_all(const struct crowd *crowd, const pid_t *pids, int signal)
     }
 }
 
-/* Kills one, if the place that is chosen is not empty. */
+/* Kills a process, if the chosen place is not empty. */
 static bool kill_one(const struct crowd *crowd, const pid_t *pids,
                      struct rng *rng)
 {
@@ -154,8 +154,8 @@ static bool kill_one(const struct crowd *crowd, const pid_t *pids,
     return pid > 0 && kill(pid, SIGKILL) == 0;
 }
 
-/* Stops one, if the place that is chosen has one that is awake; it is to wake at
- * @wake_ms of its place. */
+/* Stops a process, if the chosen place has one that is awake, and sets @wake_ms of the place
+ * to the time of its wake-up. */
 static bool stop_one(const struct crowd *crowd, const pid_t *pids,
                      int64_t *wake_ms, struct rng *rng)
 {
@@ -171,7 +171,7 @@ static bool stop_one(const struct crowd *crowd, const pid_t *pids,
     return true;
 }
 
-/* Wakes those that have slept long enough. True: all are awake. */
+/* Wakes the processes that have slept long enough. True: all are awake. */
 static bool wake(const struct crowd *crowd, const pid_t *pids, int64_t *wake_ms)
 {
     bool all = true;
@@ -243,7 +243,7 @@ static unsigned number(const char *text, unsigned most)
     return (unsigned)n;
 }
 
-/* False: the options are misused. */
+/* False: the options are not valid. */
 static bool read_options(int argc, char **argv, struct crowd *crowd,
                          const struct option *flags)
 {

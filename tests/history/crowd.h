@@ -1,5 +1,5 @@
-/* A crowd of callers: processes of several threads on one store, some of which
- * are killed on the way and replaced by others, or stopped for a while. */
+/* A crowd of callers: processes of several threads on one store. Some of them are killed
+ * and replaced, or stopped for a while. */
 #ifndef HISTORY_CROWD_H
 #define HISTORY_CROWD_H
 
@@ -23,18 +23,18 @@ struct crowd {
     unsigned kills;
     unsigned pauses;
     unsigned pause_ms; /* One of them, at most. */
-    unsigned every_ms; /* Between two of either. */
+    unsigned every_ms; /* Between two kills or pauses. */
     unsigned seed;
-    bool until_killed; /* All are told to stop after the last of them. */
+    bool until_killed; /* After the last kill all are told to stop. */
 
-    /* Is one process: number @life of all, in the place of number @place. Returns
-     * its exit status. */
+    /* Runs one process: number @life of all, in place number @place. Returns its exit
+     * status. */
     int (*live)(const struct crowd *crowd, unsigned place, unsigned life);
 };
 
-/* The main function of a program that is a crowd: reads options into @crowd, which
- * has their defaults, starts the processes, kills, replaces and waits. @flags are
- * the program's own options, which take no value. */
+/* The main function of a program that is a crowd: reads options into @crowd, which has
+ * their defaults, starts the processes, kills and replaces some, and waits for all.
+ * @flags are the program's own options, which take no value. */
 int crowd_main(int argc, char **argv, struct crowd *crowd,
                const struct option *flags, const char *usage);
 
@@ -47,7 +47,7 @@ int crowd_main(int argc, char **argv, struct crowd *crowd,
 void crowd_caller(const struct crowd *crowd, unsigned life, unsigned number,
                   struct idem_store *store, struct caller *caller);
 
-/* For live(): runs @run for each of @n callers, each in a thread, to their ends. */
+/* For live(): runs @run for each of @n callers in a thread, and waits for all. */
 void crowd_threads(struct caller *const *callers, unsigned n,
                    void (*run)(struct caller *caller));
 

@@ -1,5 +1,5 @@
-/* drive: real processes and threads on a real store, each of which writes down
- * what it was told; check says whether it can be true. */
+/* drive: real processes and threads on a real store, each of which writes down its answers;
+ * check decides whether these can be true. */
 #include "any.h"
 #include "crowd.h"
 

@@ -1,6 +1,6 @@
-/* The shortest beginning that fails, and of it the answers that matter.
+/* Finds the shortest beginning of a history that fails, and the answers of it that matter.
  *
- * Both rest on one fact: to forget an answer, as if its process had died, only
+ * Both searches rest on one fact: to forget an answer, as if its process had died, only
  * ever makes a history easier to explain. */
 #include "explain.h"
 
@@ -11,7 +11,7 @@
 struct part {
     const struct history *h;
     struct op *ops;             /* Copies, whose answers may be forgotten. */
-    const struct op **pointers; /* To those that are looked at. */
+    const struct op **pointers; /* To those that are searched. */
     size_t len;
     uint64_t budget; /* Of one search. */
     uint64_t left;   /* Of all of them. */
@@ -43,7 +43,7 @@ static enum found look(struct part *part, struct search *ret_search)
     return ret_search->found;
 }
 
-/* What is known of @ops at the time @until. */
+/* Copies @ops as they were known at the time @until. */
 static void cut(struct part *part, const struct op *const *ops, size_t len,
                 int64_t until)
 {
@@ -67,7 +67,7 @@ static int by_number(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* When it becomes impossible to explain. */
+/* Returns the time from which the history cannot be explained. */
 static int64_t failing_time(struct part *part, const struct op *const *ops,
                             size_t len)
 {
@@ -103,8 +103,8 @@ static int64_t failing_time(struct part *part, const struct op *const *ops,
     return time;
 }
 
-/* Forgets answers, many at a time and then fewer, as long as it still fails, and there
- * is time: the rest is shown. */
+/* Forgets answers, many at a time and then fewer, while the rest still fails and the budget
+ * lasts: only these are shown. */
 static void reduce(struct part *part)
 {
     struct op *kept = calloc(part->len + 1, sizeof(*kept));

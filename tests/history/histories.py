@@ -1,4 +1,4 @@
-"""What the tests of histories share."""
+"""Shared by the tests of histories."""
 
 import re
 import subprocess
@@ -8,7 +8,7 @@ from pathlib import Path
 import patches
 import tap
 
-CHECK_S = 3600 if tap.LONG else 200  # A search that goes on for longer has no end.
+CHECK_S = 3600 if tap.LONG else 200  # A longer search would never end.
 TOP = Path(__file__).resolve().parents[2]
 
 
@@ -16,14 +16,14 @@ USUAL = {"policy": "rerun", "lease": "2000", "retention": "9000"}  # Of a begin.
 
 
 def written(path):
-    """Return what is written in @path, as check reads it: {name: its lines}, and of those
-    with a defect {name: the answer that is wrong}. A line is an operation (history.h):
+    """Return the histories in the file @path as check reads them: {name: its lines}; and for
+    those with a defect {name: the wrong answer}. A line is an operation (history.h):
 
         NAME [begun|held] [clock=none][: ID of the answer that is wrong]
           ID CALLED ANSWERED VERB [name=value ...] : ANSWER [name=value ...]
 
-    ANSWERED is "-" where there is no answer, and the key is k where key= does not say it.
-    What is begun or held begins with a claim of a's, by that policy.
+    ANSWERED is "-" if there is no answer, and the key is k unless key= names another. A history
+    that is "begun" or "held" begins with a claim by a, under rerun or hold.
     """
     found, wrong = {}, {}
     text = Path(path).read_text(encoding="utf-8")
@@ -66,9 +66,9 @@ def bad_names(output):
 
 
 def explained(program, *args, undecided=0, text=None):
-    """Fail unless check explains all, but for @undecided that have too many orders
-    to try; return the numbers of histories and ops, and the longest time of one:
-    the better of two, where the machine may have stood still in the first."""
+    """Fail unless check explains all histories but @undecided, which have too many orders
+    to try. Return the numbers of histories and ops, and the longest time of one: the better
+    of two runs, if the machine may have stood still in the first."""
     status, output = check(program, *args, text=text)
     assert status in (0, 2), output
     print(summary(output))
@@ -98,7 +98,7 @@ def patched_object(patch, compiler, where):
 
 
 def link_with(program, archives, mutant, compiler, flags, where):
-    """Link @program anew, with the object @mutant before what the archives have."""
+    """Link @program anew, with the object @mutant in place of the archives' own."""
     objects = sorted(Path(f"{program}.p").glob("*.o"))
     assert objects, f"{program} has no objects beside it"
     made = where / Path(program).name

@@ -1,27 +1,25 @@
 /* Histories: what was asked of a store, what it answered, and when.
  *
- * A history is text, one event to a line, so that a harness in any language can
- * write one. A process that dies leaves calls without an answer behind: they may
- * have been done, or are done later, or never.
+ * A history is text with one event on each line, so that a harness in any language can
+ * write one. A process that dies leaves calls without an answer: they may have been done, or
+ * are done later, or never.
  *
  *     history NAME [early=MS] [late=MS] [clock=none]
  *     call ID TIME KEY VERB [name=value ...]
  *     ret  ID TIME ANSWER [name=value ...]
  *
- * TIME is in milliseconds, with up to three decimals, on one clock that all of
- * the history shares and that never goes back. An event of the same time as
- * another happened neither before nor after it. Lines may stand in any order. An
- * empty line, one that begins with "#", and a last line without its newline (its
- * writer was killed) are passed over.
+ * TIME is in milliseconds, with up to three decimals, on one clock that all of the history
+ * shares and that never goes back. Of two events at the same time neither was before the
+ * other. Lines may come in any order. check skips an empty line, one that begins with "#",
+ * and a last line without its newline (its writer was killed).
  *
- * "history" begins another one. It may say how wrong the store may be about time:
- * a lease or retention may be taken for over "early" before its end, and for
- * running until "late" after it (1 and 1). With late=never it may be so for ever,
- * and overdue is what the store takes for overdue. With clock=none nothing is known, and
- * either may be at any time. Where the store's time is not TIME, each event has
- * its own as store=MS. Where its host was booted in between, each call says in
- * which boot it was made (boot=N): what was set in one may be over at any time in
- * another.
+ * "history" begins another one. It states how wrong the store may be about time: the store
+ * may take a lease or retention for over "early" before its end, and for running until
+ * "late" after it (1 and 1). With late=never it may do so for ever, and only its own answers
+ * tell what is overdue. With clock=none nothing is known, and both may end at any time. If
+ * the store's time is not TIME, each event has it as store=MS. If the host of the store was
+ * booted meanwhile, each call has the boot in which it was made (boot=N): a time that was
+ * set in one boot may be over at any time in another.
  *
  *     VERB      fields of the call                    answers
  *     begin     policy=rerun|hold lease=MS|never      STARTED REPLAY FAILED
@@ -43,21 +41,20 @@
  *                 content= text= print= expires=TIME
  *     purge     (KEY is "-": all keys)                OK
  *
- * Any of them may be answered NOTHING, which says that nothing was done, or "?",
- * which says as much as no answer. The fields of an answer, each of which may be
- * left out:
+ * The answer to any of them may be NOTHING: nothing was done; or "?", which tells as much as
+ * no answer. The fields of an answer, each of which may be left out:
  *
  *     fence=N attempts=N status=STATUS policy= content=WORD text=WORD
  *     takeover=0|1 left=MS|never added=0|1 join=FENCE
  *
- * - WORD stands for whatever it is: equal words for equal things. content and
- *   text are what is recorded; no field and an empty thing are the same.
- * - nonce= names the attempt: its begin says it, or is known by its own ID, and
- *   whoever ends the attempt repeats it. A copy of a request that may be applied
- *   once more is a call of its own without an answer, with the same nonce.
- * - wait=1: it waits for another's attempt, as idem_begin() does; run=1: and then
- *   starts the work itself. join= is the fence that it saw first, where known.
- * - as=retry: the person reopens it. force=1: a live owner is overruled.
+ * - WORD stands for a value: equal words for equal values. content and text are what is
+ *   recorded; to leave such a field out, and an empty value, are the same.
+ * - nonce= names the attempt. Its begin has it, or is known by its own ID; each end of the
+ *   attempt repeats it. A copy of a request that may be applied once more is a call of its
+ *   own without an answer, with the same nonce.
+ * - wait=1: the begin waits for another's attempt, as idem_begin() does; run=1: and then
+ *   starts the work itself. join= is the fence that it saw first, if that is known.
+ * - as=retry: the person reopens the record. force=1: the person overrules a live owner.
  */
 #ifndef HISTORY_HISTORY_H
 #define HISTORY_HISTORY_H
@@ -80,7 +77,7 @@ enum verb {
 
 /* The answer of a begin is its enum idem_verdict. */
 enum {
-    ANSWER_NONE = 0, /* It may be done at any time, or never. */
+    ANSWER_NONE = 0, /* The call may be done at any time, or never. */
     ANSWER_OK = 16,
     ANSWER_LOST,
     ANSWER_NOTFOUND,
@@ -88,7 +85,7 @@ enum {
     ANSWER_NOTHING,
 };
 
-/* What an answer shows; -1 or WORD_NONE: it does not say. */
+/* The members that an answer shows; -1 or WORD_NONE: it does not. */
 struct shown {
     int64_t fence;
     int64_t attempts;
@@ -139,22 +136,22 @@ struct history {
 void history_init(struct history *h);
 void history_finish(struct history *h);
 
-/* Where histories are read from. */
+/* The source of histories. */
 struct reader {
     FILE *file;
-    const char *path; /* For complaints. */
+    const char *path; /* For messages. */
     unsigned line;
     char *text;
     size_t text_cap;
     bool pending; /* text is the line that begins the next one. */
 };
 
-/* Reads up to the next "history" line or the end, into an empty @h. With @merge
- * "history" lines are passed over. 1: there is one; 0: there are no more; -1:
- * something is wrong, and stderr says what. */
+/* Reads up to the next "history" line or the end, into an empty @h. With @merge it skips
+ * "history" lines. 1: a history was read; 0: there are no more; -1: an error, which was
+ * printed to stderr. */
 int history_read(struct history *h, struct reader *reader, bool merge);
 
-/* To be called once all of @h was read: leaves out what was not done, and sorts. */
+/* Call it when all of @h was read: it removes the calls that were not done, and sorts. */
 void history_seal(struct history *h);
 
 #endif

@@ -166,7 +166,7 @@ static bool read_value(struct history *h, const struct field *field,
     return true;
 }
 
-/* Reads "name=value" words up to the end of the line. NULL, or the bad one. */
+/* Reads "name=value" words up to the end of the line. Returns NULL, or the bad word. */
 static const char *read_fields(struct history *h, const struct field *fields,
                                char **rest, struct op *op)
 {
@@ -212,7 +212,7 @@ static const struct verb_name {
     {NULL, VERB_GET, 0},
 };
 
-/* The verbs that an answer may be given to, or-ed. */
+/* The verbs that may have an answer, or-ed. */
 #define OF(verb) (1u << VERB_##verb)
 #define OWNERS (OF(END) | OF(RENEW) | OF(EXPIRE))
 
@@ -265,7 +265,7 @@ static struct op *add_op(struct history *h, word id)
     return op;
 }
 
-/* "call ID TIME KEY VERB ..." from ID on. NULL, or what is wrong. */
+/* Reads "call ID TIME KEY VERB ..." from ID on. Returns NULL, or the mistake. */
 static const char *read_call(struct history *h, unsigned line, char **rest)
 {
     const struct verb_name *verb = verbs;
@@ -335,7 +335,7 @@ static const char *read_answer(struct history *h, unsigned line, char **rest)
     return read_fields(h, answer_fields, rest, op);
 }
 
-/* "history NAME ..." from NAME on. */
+/* Reads "history NAME ..." from NAME on. */
 static const char *read_name(struct history *h, char **rest)
 {
     const char *name = strtok_r(NULL, " ", rest);
@@ -460,7 +460,7 @@ void history_seal(struct history *h)
         }
         seal_op(h, op);
         if (boots && op->answer == ANSWER_NONE) {
-            op->boot = 0; /* It may be done in another one. */
+            op->boot = 0; /* It may be done in another boot. */
         }
         h->ops[kept++] = *op;
     }

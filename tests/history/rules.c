@@ -1,4 +1,4 @@
-/* The life of a record, told once more. */
+/* The life of a record, written a second time. */
 #include "rules.h"
 
 #include <string.h>
@@ -63,7 +63,7 @@ static void new_attempt(struct step *step)
     struct state *s = &step->s;
 
     if (s->attempts == 0 || s->retention < op->retention) {
-        s->retention = op->retention; /* The longest of the life. */
+        s->retention = op->retention; /* The longest in this life. */
     }
     s->status = IDEM_STATUS_IN_PROGRESS;
     s->reopened = false;
@@ -99,13 +99,13 @@ static void start_life(struct step *step)
         s->retried = s->silent ? s->retried + 1 : s->attempts;
     }
     new_attempt(step);
-    s->fence_known = false; /* It may be the time. */
+    s->fence_known = false; /* A fence may jump to the time. */
     s->first = true;
     s->chain = 0;
     s->print = step->op->print;
 }
 
-/* Whoever comes next has another fence, in the same chain. */
+/* The next attempt has another fence, in the same chain. */
 static void go_on(struct state *s)
 {
     if (s->first) {
@@ -124,7 +124,7 @@ static void take_over(struct step *step)
     s->fence_known = s->fence_known && !step->h->purged;
 }
 
-/* Its lease has the last word; until somebody knows better. */
+/* The end of the lease decides, until an owner or a person corrects that. */
 static void close_record(struct step *step, enum idem_status status)
 {
     struct state *s = &step->s;
@@ -155,8 +155,8 @@ static void begin_over(struct step *step)
     }
 }
 
-/* Its attempt, or a person, has said so: no policy, cap or lease is asked, only the
- * pause. */
+/* Runs the work again, because its attempt or a person decided so: policy, cap and lease do
+ * not count, only the pause does. */
 static void run_again(struct step *step)
 {
     struct state *s = &step->s;
@@ -176,7 +176,7 @@ static void run_again(struct step *step)
     take_over(step);
 }
 
-/* Its lease has ended the attempt before anybody was told of it. */
+/* The lease ended the attempt before its caller got the answer. */
 static void take_back(struct step *step)
 {
     struct state *s = &step->s;
@@ -198,7 +198,7 @@ static void begin(struct step *step)
         (step->guess & UNTOLD) != 0) {
         take_back(step);
     } else if (s->status != 0 && s->nonce == op->nonce) {
-        /* What an earlier copy of it did. */
+        /* An earlier copy of this call did that. */
         step->answer = s->status == IDEM_STATUS_RETRY ? IDEM_BUSY : s->status;
         step->busy_for_none = s->status == IDEM_STATUS_RETRY &&
                               !(s->paused && (step->guess & OVER) == 0);
@@ -230,7 +230,7 @@ static void begin(struct step *step)
 
 /* ---- The verbs of an owner ---- */
 
-/* With so many failures a retry is for a person. */
+/* Whether this retry uses up the budget, so that a person must decide. */
 static bool uses_up(const struct op *op, int32_t failures)
 {
     return op->as == IDEM_STATUS_RETRY && op->budget != 0 &&
@@ -251,7 +251,7 @@ static bool already_said(const struct step *step)
            (s->content == op->content && s->text == op->text);
 }
 
-/* How long what is recorded is kept after its end. */
+/* Returns how long the record stays after its end. */
 static int64_t kept_for(const struct step *step)
 {
     const struct state *s = &step->s;
@@ -436,7 +436,7 @@ static void import(struct step *step)
 
     step->answer = ANSWER_OK;
     if (counts || (step->guess & LATE) != 0) {
-        return; /* Late: the record that is brought is past its retention. */
+        return; /* Too late: the imported record is past its retention. */
     }
     step->added = true;
     memset(s, 0, sizeof(*s));

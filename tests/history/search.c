@@ -1,12 +1,12 @@
 /* Depth first, one operation after the other.
  *
- * An operation may come next if no other one that is still to come was answered
- * before it was called. Operations with an answer are taken first. One without
- * is taken only where it changes something: the verbs of an owner as often as
- * they do, for they may be applied twice, every other one once.
+ * An operation may come next if no other one that is still to come was answered before it
+ * was called. The search takes operations with an answer first. It takes one without an
+ * answer only if that changes something: an owner's verb as often as it does, because it may
+ * be applied twice, every other one once.
  *
- * What was tried is remembered by a hash of 128 bits over the operations that
- * were taken and the state. */
+ * The search remembers what it tried as a hash of 128 bits over the operations that it took
+ * and the state. */
 #include "search.h"
 
 #include <limits.h>
@@ -40,7 +40,7 @@ struct open {
     bool taken;
 };
 
-/* An order so far, and what was tried to go on with. */
+/* An order so far, and the operations that were tried after it. */
 struct node {
     struct state state;
     struct hash taken;
@@ -49,12 +49,12 @@ struct node {
     unsigned opens;           /* Without an answer, since the last with one. */
     struct event *next_event; /* To be tried; NULL: no more of them. */
     size_t next_open;
-    struct state next[SPEC_MAX]; /* What the one that is being tried leaves. */
+    struct state next[SPEC_MAX]; /* After the one that is being tried. */
     unsigned nexts;
     struct event *trying;
     struct open *trying_open;
-    bool only;    /* It can leave nothing else. */
-    bool settled; /* Whatever comes, it may as well come here. */
+    bool only;    /* It can leave no other state. */
+    bool settled; /* Whatever follows, it may as well come here. */
 };
 
 /* Owners' verbs may be done again and again. */
@@ -136,7 +136,7 @@ static struct hash *seen_at(const struct run *run, struct hash hash)
     }
 }
 
-/* True if @hash is met for the first time. */
+/* Remembers @hash. True: it is new. */
 static bool meet(struct run *run, struct hash hash)
 {
     struct hash *slot;
@@ -215,7 +215,7 @@ static void set_up(struct run *run, const struct op *const *ops, size_t len)
     run->opens = must(calloc(len + 1, sizeof(*run->opens)));
     for (i = 0; i < len; i++) {
         if (ops[i]->answer == ANSWER_NONE && !only_once(ops[i])) {
-            add_open(run, ops[i], i); /* These are the more likely ones. */
+            add_open(run, ops[i], i); /* The more likely ones come first. */
         }
     }
     for (i = 0; i < len; i++) {
@@ -262,7 +262,7 @@ static void put_back(struct event *event)
     }
 }
 
-/* The first answer that is still to be explained, or NULL. */
+/* Returns the first answer that is still to be explained, or NULL. */
 static struct event *first_answer(const struct run *run)
 {
     struct event *event = run->head.next;
@@ -318,8 +318,8 @@ static void pop(struct run *run)
     }
 }
 
-/* Finds the next operation that may follow @node, and what it would leave.
- * False: there is none. */
+/* Finds the next operation that may follow @node, and the states after it. False: there is
+ * none. */
 static bool try_next(struct run *run, struct node *node)
 {
     const struct event *answer = first_answer(run);
@@ -352,16 +352,17 @@ static bool try_next(struct run *run, struct node *node)
     return false;
 }
 
-/* A lease that is over cannot be ended, nor a long one be renewed to an earlier
- * end; once another has renewed it, or some time has passed, they can. Nor can a
- * record be brought where one is, until that is released. */
+/* Whether an operation that changes nothing now may change something later. A lease that is
+ * over cannot be given up, nor a long one be renewed to an earlier end; once another call has
+ * renewed it, or some time has passed, they can. Nor can a record be imported over another
+ * one, until that is released. */
 static bool may_change_later(const struct op *op)
 {
     return op->verb == VERB_EXPIRE || op->verb == VERB_RENEW ||
            op->verb == VERB_IMPORT;
 }
 
-/* Goes on from @node with what it tries. False: that was met before. */
+/* Goes on from the node @at with the operation that it tries. False: that was met before. */
 static bool go_on(struct run *run, size_t at)
 {
     struct node *node = &run->nodes[at];
@@ -371,19 +372,19 @@ static bool go_on(struct run *run, size_t at)
 
     if (node->trying != NULL) {
         taken = with(taken, node->trying->tag);
-        /* What can only change nothing may as well come now: whatever order
-         * there is stays one when it is moved to here. */
+        /* An operation that can change nothing may as well come now: any order stays
+         * valid if it is moved to here. */
         node->settled = node->only && !may_change_later(node->trying->op) &&
                         memcmp(&state, &node->state, sizeof(state)) == 0;
     } else if (only_once(node->trying_open->op)) {
         taken = with(taken, node->trying_open->tag);
     }
     if (run->opens_max == UINT_MAX) {
-        opens = 0; /* Nobody counts. */
+        opens = 0; /* They are not counted. */
     } else if (node->trying == NULL) {
         opens = node->opens + 1;
     } else if (node->trying->op->verb == VERB_PURGE) {
-        opens = node->opens; /* Its answer says nothing. */
+        opens = node->opens; /* Its answer tells nothing. */
     }
     if (!meet(run, with(with(taken, hash_of(&state)), tag_of(opens)))) {
         return false;
@@ -430,7 +431,7 @@ static void go(struct run *run, uint64_t budget, struct search *search)
     }
 }
 
-/* Once through, with @opens_max operations in a row that were not answered. */
+/* Searches once, with at most @opens_max operations without an answer in a row. */
 static enum found try(const struct history *h, const struct op *const *ops,
                       size_t len, unsigned opens_max, uint64_t budget,
                       struct search *search)
@@ -459,9 +460,9 @@ static bool any_open(const struct op *const *ops, size_t len)
     return false;
 }
 
-/* A history that is right is mostly explained by few of the operations that were
- * not answered, and soon; so few of them are tried first, and not for long. That
- * nothing explains it is certain only when all were tried. */
+/* Few of the operations without an answer mostly explain a right history, and soon; so the
+ * search tries few of them first, and not for long. Only after it tried all is it certain
+ * that no order explains the history. */
 void search(const struct history *h, const struct op *const *ops, size_t len,
             uint64_t budget, struct search *ret_search)
 {

@@ -1,6 +1,5 @@
-/* The search: is there an order of the operations, one after the other, that
- * explains every answer? After Wing and Gong, with Lowe's memory of what was
- * tried. */
+/* The search: does an order of the operations, one after the other, explain every answer?
+ * This is the algorithm of Wing and Gong, with Lowe's memory of what was tried. */
 #ifndef HISTORY_SEARCH_H
 #define HISTORY_SEARCH_H
 
@@ -12,12 +11,12 @@ enum found {
     FOUND_TOO_HARD /* Not known: the budget was spent. */
 };
 
-/* What came of it. */
+/* The result of a search. */
 struct search {
     enum found found;
     uint64_t tried;      /* States that were met. */
-    struct state stuck;  /* FOUND_NONE: where the longest order ends, */
-    const struct op *op; /* and what had to come next, at the latest. */
+    struct state stuck;  /* FOUND_NONE: the state after the longest order, */
+    const struct op *op; /* and the op that had to come next, at the latest. */
 };
 
 /* Searches among the ops of @key that @ops lists, in the order of their calls;

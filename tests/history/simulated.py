@@ -1,4 +1,4 @@
-"""Histories of the simulator's clients: every one of them can be explained.
+"""Histories of the simulator's clients: the checker explains each of them.
 
 Usage: simulated.py CHECK SIM ARCHIVE... COMPILER [ARGUMENT ...]
 """
@@ -47,7 +47,7 @@ def add_mode(mode):
             number = min(part, schedules - start)
             more = ["--seed", 1 + start, "--clients", 8, "--rounds", 100]
             path = live(SIM, mode, number, *more)
-            # Of thousands, a few have more orders than there is memory for.
+            # A few of thousands have more orders than fit into memory.
             undecided = part // 100 if tap.LONG else 0
             count, found, slowest = histories.explained(CHECK, path, undecided=undecided)
             tap.equal(count, number)
@@ -59,7 +59,7 @@ def add_mode(mode):
 
     tap.add(f"{mode}: what short schedules answer is explained", are_explained)
     if mode == "dynamodb":
-        return  # Nothing is known of its clocks: a long one has too many orders.
+        return  # Without knowledge of its clocks a long one has too many orders.
     tap.add(
         f"{mode}: what 8 clients are answered in a long one is explained, "
         "each in less than four seconds",
@@ -71,8 +71,8 @@ for _mode in (*MODES, "dynamodb"):
     add_mode(_mode)
 
 
-# Mistakes that callers see: numbers of tests/sim/mutants. What a caller does not
-# see, such as an effect that begins too late, is for the simulator's own judges.
+# The numbers of those tests/sim/mutants whose mistakes callers see. The simulator itself
+# finds those that no caller sees, such as an effect that begins too late.
 MUTANTS = {
     1: "a completion is taken from whoever comes with one",
     2: "an end looks at the status only",
@@ -95,7 +95,7 @@ MUTANTS = {
 }
 
 
-# Most are found soon; two take rare schedules, which are tried first.
+# Most show soon; two need rare schedules, which are tried first.
 PART, ENOUGH = 1000, 50_000
 RARE = {86: 6001, 101: 6001}
 

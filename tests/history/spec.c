@@ -1,4 +1,4 @@
-/* All that one step may have been: every guess that a history leaves open. */
+/* Every way in which one step may have gone: each guess that a history leaves open. */
 #include "rules.h"
 
 #include <assert.h>
@@ -17,16 +17,16 @@ void spec_start(struct state *state)
     state->fence_known = true;
 }
 
-/* ---- What is not known ---- */
+/* ---- Unknown facts ---- */
 
-/* True if what the record says of time can be held against this clock. */
+/* Whether the times of the record can be compared with this clock. */
 static bool clock_known(const struct step *step)
 {
     return !step->h->no_clock && step->op->boot != 0 &&
            step->op->boot == step->s.boot;
 }
 
-/* Whether the end that @span is about may be past, and may be to come. */
+/* Whether the end in @span may be past, and whether it may be to come. */
 static unsigned may_be(const struct step *step, bool known,
                        const int64_t span[2], enum guess past)
 {
@@ -40,7 +40,7 @@ static unsigned may_be(const struct step *step, bool known,
     return earlier(step->now[0], step->h->late) < span[1] ? past : past << 16;
 }
 
-/* What was seen of it says when it can be. */
+/* Narrows @span, after the end was seen to be past, or to come. */
 static void narrow(const struct step *step, int64_t span[2], bool past)
 {
     int64_t least = earlier(step->now[0], step->h->late);
@@ -56,13 +56,13 @@ static void narrow(const struct step *step, int64_t span[2], bool past)
     }
 }
 
-/* The fence of the first attempt of the chain; 0: not known. */
+/* Returns the fence of the first attempt of the chain; 0: not known. */
 static int64_t chain_of(const struct state *s)
 {
     return !s->first ? s->chain : s->fence_known ? s->fence : 0;
 }
 
-/* Whether what a waiter was tied to is an attempt before this chain. */
+/* Whether the attempt that a waiter joined may be from before this chain. */
 static unsigned may_be_gone(const struct state *s, const struct op *op)
 {
     int64_t chain = chain_of(s);
@@ -73,7 +73,7 @@ static unsigned may_be_gone(const struct state *s, const struct op *op)
     return chain > op->join ? GONE << 16 : 0;
 }
 
-/* What each verb looks at. */
+/* The guesses on which each verb depends. */
 static const unsigned looked_at[] = {
     [VERB_BEGIN] = EXPIRED | OVER | LOOKS | GONE | UNTOLD,
     [VERB_END] = 0,
@@ -85,7 +85,7 @@ static const unsigned looked_at[] = {
     [VERB_PURGE] = EXPIRED | FORGOTTEN,
 };
 
-/* Guesses that may be true, and in the upper half those that must be. */
+/* Returns the guesses that may be true, and in the upper half those that must be. */
 static unsigned possible(const struct step *step)
 {
     const struct op *op = step->op;
@@ -116,7 +116,7 @@ static unsigned possible(const struct step *step)
     return may & (looked_at[op->verb] | looked_at[op->verb] << 16);
 }
 
-/* What is taken for true of time says when it can be. */
+/* Narrows the times of the record by the guesses about them. */
 static void narrow_to_guess(struct step *step)
 {
     if ((step->open & EXPIRED) != 0) {
@@ -139,7 +139,7 @@ static bool word_fits(word shown, word is)
     return shown == is || is == WORD_ANY;
 }
 
-/* BUSY says how long the lease still runs, and so when it ends. */
+/* BUSY shows how long the lease still runs, and so when it ends. */
 static bool left_fits(struct step *step)
 {
     struct state *s = &step->s;
@@ -163,7 +163,7 @@ static bool left_fits(struct step *step)
     return s->lease_end[0] <= s->lease_end[1];
 }
 
-/* What came of the step is what its caller was told. */
+/* Whether the result of the step fits the answer that the caller got. */
 static bool answered_so(struct step *step)
 {
     const struct op *op = step->op;

@@ -29,10 +29,10 @@ CHECK, DRIVE, *ARCHIVES = (Path(arg).resolve() for arg in ARGUMENTS[:4])
 COMPILER = ARGUMENTS[4:] or ["cc"]
 
 HISTORIES = 60 if tap.LONG else 6
-CALLS = 200 if tap.LONG else 100  # Of each thread, between which it may sleep.
-# Most of the time they sleep, so that leases end.
+CALLS = 200 if tap.LONG else 100  # For each thread, which may sleep between them.
+# The threads sleep most of the time, so that leases end.
 AT_ONCE = 8
-# On a server each program has a process, too: many short histories, and few of CALLS.
+# On a server each client costs a process too: many short histories, and few of CALLS.
 SHORT = 10_000 if tap.LONG else 12
 SHORT_CALLS = 12
 
@@ -47,7 +47,7 @@ def drive(program, name, store, *options):
 
 
 def met(paths):
-    """Count what callers were told."""
+    """Count the answers that callers got."""
     found = Counter()
     for path in paths:
         text = path.read_text()
@@ -57,7 +57,7 @@ def met(paths):
 
 
 def explain(number, stores, options):
-    """Drive a store once; return (number of operations, what was met)."""
+    """Drive a store once; return (number of operations, the answers)."""
     name = f"history-{number}"
     store = stores.get()
     url = store.format(name=os.path.abspath(name))
@@ -93,27 +93,27 @@ def explain_all(urls, options, number=HISTORIES, calls=CALLS):
 
 @tap.test
 def sqlite_with_processes():
-    """Four processes of two threads on one file are answered as one after the other."""
+    """Four processes of two threads on one file get answers that some order explains."""
     options = ["--processes", 4, "--threads", 2, "--keys", 2]
     explain_all(["sqlite:{name}.db"] * AT_ONCE, options)
 
 
 @tap.test
 def sqlite_with_processes_that_are_killed():
-    """So they are while others among them are killed."""
+    """Processes on one file, some of them killed, get answers that some order explains."""
     options = ["--processes", 4, "--threads", 2, "--keys", 2, "--kills", 8]
     explain_all(["sqlite:{name}.db"] * AT_ONCE, options)
 
 
 @tap.test
 def memory_with_threads():
-    """Eight threads on the store in memory are, too."""
+    """Eight threads on the store in memory get answers that some order explains."""
     explain_all(["memory:"] * AT_ONCE, ["--threads", 8, "--keys", 2])
 
 
 @contextlib.contextmanager
 def database():
-    """A PostgreSQL server: a function that gives so many stores in it, by their URLs."""
+    """Start a PostgreSQL server; give a function that returns the URLs of n stores in it."""
     postgres.need()
     with postgres.server(max_connections=200) as server:
 
@@ -129,7 +129,7 @@ def database():
 
 @tap.test
 def postgres_with_processes():
-    """Processes on one PostgreSQL are: many short histories, each of keys of its own."""
+    """Some order explains many short histories of processes on one PostgreSQL."""
     with database() as stores:
         options = ["--processes", 2, "--threads", 2, "--keys", 2]
         explain_all(stores(min(SHORT, 40)), options, SHORT, SHORT_CALLS)
@@ -137,7 +137,7 @@ def postgres_with_processes():
 
 @tap.test
 def postgres_with_processes_that_are_killed():
-    """So they are in long ones, while others among them are killed."""
+    """Some order explains long histories on one PostgreSQL, with processes that are killed."""
     with database() as stores:
         options = ["--processes", 4, "--threads", 2, "--keys", 2, "--kills", 8]
         explain_all(stores(3), options, HISTORIES // 2)
@@ -145,7 +145,7 @@ def postgres_with_processes_that_are_killed():
 
 @tap.test
 def another_store():
-    """So are processes on the store that IDEM_HISTORY_STORE names."""
+    """Some order explains the answers of the store that IDEM_HISTORY_STORE names."""
     store = os.environ.get("IDEM_HISTORY_STORE")
     if not store:
         tap.skip("IDEM_HISTORY_STORE is not set")
@@ -154,7 +154,7 @@ def another_store():
 
 @tap.test
 def a_wrong_store_is_found():
-    """Where an end looks at the status only, real processes are found out."""
+    """The checker finds real processes out whose ends compare the status only."""
     if tap.SANITIZED:
         tap.skip("the archive needs the sanitizer that it was built with")
     _, program = histories.mutant_program(2, DRIVE, ARCHIVES, COMPILER)

@@ -31,7 +31,7 @@ void words_finish(struct words *words)
     free(words->table);
 }
 
-/* Where @text is or would be. */
+/* Returns the slot in which @text is or would be. */
 static word *find(const struct words *words, const char *text)
 {
     size_t at = 5381;

@@ -24,10 +24,10 @@ struct words {
 void words_init(struct words *words);
 void words_finish(struct words *words);
 
-/* The number of @text. */
+/* Returns the number of @text, which it adds if it is new. */
 word words_add(struct words *words, const char *text);
 
-/* The text of @w; "-" for WORD_NONE. */
+/* Returns the text of @w; "-" for WORD_NONE. */
 const char *words_text(const struct words *words, word w);
 
 #endif

@@ -47,7 +47,7 @@ static void put(struct writer *writer)
     writer->line.len = 0;
 }
 
-/* Begins the line of a call; its time is the last thing before it is made. */
+/* Begins the line of a call. Its time is read as late as possible before the call. */
 static struct call_id start(struct writer *writer, const char *key,
                             const char *verb)
 {

@@ -1,4 +1,4 @@
-/* Writing a history: calls of the blocking API, as they are made. */
+/* Writes a history of calls of the blocking API while they are made. */
 #ifndef HISTORY_WRITE_H
 #define HISTORY_WRITE_H
 
@@ -6,11 +6,11 @@
 
 #include <stdio.h>
 
-/* One writer's part. Each line is in the file before the call is made, so that a
- * process that is killed leaves what it asked behind. */
+/* One writer's part. Each line is in the file before the call is made, so that the calls of
+ * a process that is killed are known. */
 struct writer {
     int fd;
-    unsigned who; /* Of all that write this history. */
+    unsigned who; /* The number of this writer of the history. */
     unsigned calls;
     bool copies; /* The library may send a request more than once. */
     struct line line;
@@ -22,7 +22,7 @@ struct call_id {
     unsigned number; /* 0: none. */
 };
 
-/* Creates the file at @path. False: it cannot be made. */
+/* Creates the file at @path. False: that failed. */
 bool writer_open(struct writer *writer, const char *path, unsigned who,
                  bool copies);
 void writer_close(struct writer *writer);
@@ -44,8 +44,8 @@ struct call_id write_resolve(struct writer *writer, const char *key,
                              const struct idem_outcome *outcome, bool force);
 struct call_id write_purge(struct writer *writer);
 
-/* The call was answered @code; if that is 0, @attempt is what a begin gave, and
- * @record what a get gave. Either may be NULL. */
+/* Writes that the call was answered with @code; if that is 0, @attempt is what a begin
+ * returned, and @record what a get returned. Either may be NULL. */
 void write_answer(struct writer *writer, struct call_id id, int code,
                   const struct idem_attempt *attempt,
                   const struct idem_record *record);
