@@ -1,9 +1,9 @@
 /* idem.h: one recorded outcome for each idempotency key.
  *
  * Anything may be delivered twice: a job starts on two hosts, a client retries after a
- * time-out, a queue redelivers. idem keeps one durable record for each key, so that an
- * operation that is retried, redelivered or raced has one recorded outcome, and
- * everybody who asks gets that outcome.
+ * time-out, a queue redelivers. idem keeps one durable record for each key, so an
+ * operation that is retried, redelivered or raced has one recorded outcome, and every
+ * caller gets that outcome.
  *
  * Calling sequence
  * ----------------
@@ -26,12 +26,12 @@
  *     |     +-- idem_retry()     it may have happened: run it again
  *     |     +-- idem_unknown()   it may have happened: a person must look
  *     |         (idem_renew() while the work takes longer than the lease)
- *     +-- IDEM_REPLAY      it was done before: attempt->record->result
+ *     +-- IDEM_REPLAY      the work is done: attempt->record->result
  *     +-- IDEM_BUSY        another owner is at work: attempt->lease_left_ms
  *     +-- IDEM_MISMATCH    the key was used for another request
  *     +-- IDEM_FAILED      on record as failed: attempt->record->error
- *     +-- IDEM_UNKNOWN     it may have happened: a person must idem_resolve()
- *     +-- IDEM_RELEASED    (waiters only) it was given up: begin again
+ *     +-- IDEM_UNKNOWN     the outcome is unknown: a person must idem_resolve()
+ *     +-- IDEM_RELEASED    (waiters only) the owner gave it up: begin again
  *     |
  *     idem_attempt_destroy(attempt)
  *     idem_close(store)
@@ -79,8 +79,8 @@
  *   thread at a time (a queue may be submitted to from many).
  * - Handles do not survive fork(): a child opens the store anew. Functions that use a
  *   handle of the parent return IDEM_EINVALID and change nothing.
- * - The library never prints or exits. It reads no environment variables, except that a
- *   DynamoDB store reads those of AWS, and libpq its own. It starts a thread only for
+ * - The library never prints or exits. It reads no environment variables itself; a
+ *   DynamoDB store reads AWS's, and libpq reads its own. It starts a thread only for
  *   IDEM_OPEN_THREAD, <idem/renewer.h> and, for a moment, AWS credentials. It neither
  *   renews leases nor purges records unless you call it.
  * - It does not touch signals. Under a limit on the size of files, SIGXFSZ ends the
@@ -105,9 +105,9 @@ extern "C" {
 
 /* ---- Identity, fingerprint --------------------------------------------- */
 
-/* The physical identity of (@scope, @key): SHA-256 of "idem1", the length and bytes of
- * the scope, the length and bytes of the key (lengths as 8 bytes, most significant
- * first). ("a", "bc") and ("ab", "c") are two identities.
+/* Computes the identity of the record of (@scope, @key): SHA-256 of "idem1", the length
+ * and bytes of the scope, the length and bytes of the key (lengths as 8 bytes, most
+ * significant first). ("a", "bc") and ("ab", "c") are two identities.
  *
  * IDEM_EINVALID  The key is empty or longer than IDEM_KEY_MAX, or the scope is
  *                longer than IDEM_SCOPE_MAX.
@@ -116,10 +116,10 @@ extern "C" {
 int idem_id(struct idem_slice scope, struct idem_slice key,
             uint8_t ret_id[IDEM_ID_LEN]);
 
-/* The fingerprint of a request: a version byte, then SHA-256 over the number of @parts
- * and each part with its length. Two lists of parts have the same fingerprint only if
- * they are equal. With a @secret (at most IDEM_SECRET_MAX bytes) it is an HMAC, so that
- * a reader of the store cannot guess small requests.
+/* Computes the fingerprint of a request: a version byte, then SHA-256 over the number
+ * of @parts and each part with its length. Two lists of parts have the same fingerprint
+ * only if they are equal. With a @secret (at most IDEM_SECRET_MAX bytes) it is an HMAC,
+ * so that a reader of the store cannot guess small requests.
  *
  * IDEM_EINVALID  More than 65,535 parts, or a secret that is too long.
  * IDEM_ENOMEM
@@ -135,18 +135,18 @@ struct idem_store;
 enum idem_open_flag {
     IDEM_OPEN_THREAD = 1,    /* One thread, all signals blocked, does the work:
                                 no caller runs another caller's operation. */
-    IDEM_OPEN_READONLY = 2,  /* Fail where the store does not exist; allow only
+    IDEM_OPEN_READONLY = 2,  /* Fail if the store does not exist; allow only
                                 idem_get() and idem_list(). */
-    IDEM_OPEN_NO_CREATE = 4, /* Fail where the store does not exist. */
+    IDEM_OPEN_NO_CREATE = 4, /* Fail if the store does not exist. */
     IDEM_OPEN_BUDGETS = 8, /* Fail if records have no room for failures_max and
                               retry_after_ms. */
 };
 
 struct idem_op;
 
-/* Called for each op that was answered or given up, on the thread that reaps it. It
- * must not call a function that takes an op or a store. @took_us is the time since the
- * op was submitted. */
+/* Called for each op that was answered or given up, on the thread that reaps it. It may
+ * read @op, and must not call a function that submits or destroys an op, or one that
+ * takes a store. @took_us is the time since the op was submitted. */
 typedef void idem_observe_fn(void *ctx, const struct idem_op *op,
                              int64_t took_us);
 
@@ -179,22 +179,22 @@ struct idem_open_options {
  *                     that open it later may name the group or not. A PATH has
  *                     no "?" in it.
  *     dynamodb://TABLE
- *                     a DynamoDB table, for many machines; idem/dynamodb.h says
- *                     what may follow it. It reads AWS's own variables of
- *                     the environment
+ *                     a DynamoDB table, for many machines; idem/dynamodb.h lists
+ *                     its options. The store reads AWS's environment variables
  *     postgres://HOST/DATABASE
- *                     tables in PostgreSQL, for many machines; idem/postgres.h says
- *                     what may follow it. libpq reads the environment, too
+ *                     tables in PostgreSQL, for many machines; idem/postgres.h
+ *                     lists its options. libpq reads the environment
  *     sqlite:PATH?network=yes
- *                     allows a network file system, which is refused otherwise:
- *                     make sure that no other host uses the file. "&" joins options.
+ *                     allows a network file system, which idem_open() refuses
+ *                     otherwise: make sure that no other host uses the file. "&"
+ *                     joins options
  *     sqlite:PATH?create=no
  *                     the store must exist
- *     memory:         a store in this process, which ends when it is closed
+ *     memory:         a store in this process; idem_close() deletes its records
  *
- * A local store is open, or created, when this returns. A remote one (postgres:,
- * dynamodb:) gets no request yet: if it is unreachable or refuses, the first verb
- * returns the error.
+ * A local store is open, or created, when this returns. Opening a remote store
+ * (postgres:, dynamodb:) sends no request: if the store is unreachable or refuses this
+ * caller, the first verb returns the error.
  *
  * @options may be NULL: IDEM_OPEN_OPTIONS_INIT.
  *
@@ -206,8 +206,8 @@ struct idem_open_options {
  *                    does not exist; the file is not shared with the group; or it
  *                    is older than the store that was here before, and must be
  *                    marked: idem_sqlite_mark_restored() in idem/sqlite.h.
- * IDEM_EDENIED       The file may not be opened, is not a regular file, or may
- *                    be written by anyone; or the caller is not in the group.
+ * IDEM_EDENIED       This user may not open the file; or the file is not a regular file
+ *                    or is writable by every user; or the caller is not in the group.
  * IDEM_ECORRUPT      The file is damaged, or not a database. It is unchanged.
  * IDEM_EFULL         The disk is too full to create it.
  * IDEM_EUNAVAILABLE  Another process held the store's lock for too long.
@@ -221,9 +221,8 @@ struct idem_store_kind;
 /* Lets idem_open() find @kind, such as idem_dynamodb_kind of <idem/dynamodb.h>, in a
  * program that is linked statically. @kind must stay valid. Registering the same kind
  * again changes nothing. Without this function, idem_open() looks for the symbol
- * idem_SCHEME_kind in this program and in what it is linked with, then loads
- * libidem-SCHEME.so.0 from the system's library path; a set-user-ID or set-group-ID
- * program loads nothing.
+ * idem_SCHEME_kind in this program and its libraries, then loads libidem-SCHEME.so.0
+ * from the system's library path; a set-user-ID or set-group-ID program loads nothing.
  *
  * IDEM_EINVALID  The scheme is not valid, or another kind has it.
  * IDEM_ECONFIG   @kind was built for another version of libidem.
@@ -237,10 +236,10 @@ int idem_kind_register(const struct idem_store_kind *kind,
  * ones. NULL is allowed. */
 void idem_close(struct idem_store *store);
 
-/* The canonical URL of @store, the same for every process of this host: an absolute
- * path without symbolic links, and no options that only describe how to use the store.
- * idem_open() accepts it. Valid until idem_close(). NULL: no other process can open
- * this store (memory:). */
+/* Returns the canonical URL of @store, the same for every process of this host: an
+ * absolute path without symbolic links, and no options that only describe how to use
+ * the store. idem_open() accepts it. Valid until idem_close(). NULL: no other process
+ * can open this store (memory:). */
 const char *idem_store_url(const struct idem_store *store);
 
 /* Copies @url to @buf of @cap bytes, cut to fit and NUL-terminated, with "***" in place
@@ -262,17 +261,17 @@ bool idem_store_is_remote(const struct idem_store *store);
 int idem_store_set_timeout(struct idem_store *store, int64_t timeout_ms,
                            struct idem_error *ret_error);
 
-/* The shortest lease, in ms, that the store accepts. Owners stop some time before their
- * lease ends; for a store of many hosts that time covers the difference between two
- * clocks. */
+/* Returns the shortest lease, in ms, that the store accepts. An owner stops some time
+ * before its lease ends; for a store of many hosts that time covers the difference
+ * between two clocks. */
 int64_t idem_store_lease_min_ms(const struct idem_store *store);
 
 /* ---- The life of one operation ----------------------------------------- */
 
 enum idem_request_flag {
     /* A waiter starts the work itself if the attempt that it waits for is released or
-     * ends with idem_retry(), or if its lease ends under IDEM_RERUN. In an op: its
-     * caller waits, and submits it again. */
+     * ends with idem_retry(), or if the lease of that attempt ends under IDEM_RERUN. An
+     * op never waits: its caller sets this flag, waits, and submits the op again. */
     IDEM_WAIT_THEN_RUN = 1,
     /* The key is probably on record already, for example for a redelivered event. A
      * store that pays more for a refused claim than for a read then reads first. The
@@ -297,31 +296,32 @@ struct idem_request {
     struct idem_slice fingerprint; /* From idem_fingerprint(). Empty here or on
                                       record: not compared. */
     struct idem_slice input;       /* Kept with the record for recovery; may be
-                                empty. At most IDEM_RESULT_MAX. */
-    int64_t lease_ms;              /* 60,000. From idem_store_lease_min_ms();
-                              IDEM_NEVER. */
-    int64_t retention_ms;  /* 86,400,000. Not less than a lease that ends;
-                              IDEM_NEVER. The record keeps the longest of its
-                              life. */
+                                      empty. At most IDEM_RESULT_MAX. */
+    int64_t lease_ms;              /* 60,000. At least
+                                      idem_store_lease_min_ms(); or
+                                      IDEM_NEVER. */
+    int64_t retention_ms;  /* 86,400,000. At least lease_ms if the lease ends;
+                              or IDEM_NEVER. The record keeps the longest
+                              retention that was requested in its life. */
     int64_t expect_ms;     /* Overdue after this long; 0: never. */
     uint32_t attempts_max; /* 5. After this many starts an ended lease makes the
                               record failed ("gave up"); attempts that
                               idem_retry() or idem_release() ended do not count.
                               0: no limit. */
-    int64_t wait_ms;       /* 0. How long idem_begin() waits for another's
-                              attempt, and for those that take it over. It
-                              answers with the outcome; with IDEM_RELEASED if the
-                              attempt is released; with IDEM_BUSY and
-                              lease_left_ms 0 if its lease ends under
-                              IDEM_RERUN, or if it ends with idem_retry(). */
+    int64_t wait_ms;       /* 0. How long idem_begin() waits for another owner's
+                              attempt, and for attempts that take it over. It
+                              returns the outcome; IDEM_RELEASED if the owner
+                              releases the attempt; IDEM_BUSY with lease_left_ms
+                              0 if the lease ends under IDEM_RERUN or the owner
+                              calls idem_retry(). */
     unsigned flags;        /* enum idem_request_flag, or-ed. */
     uint64_t join_fence;   /* 0. For waiters on a queue: the fence of the
                               attempt in progress. The answer is about that
                               attempt, and starts nothing. */
-    uint64_t bodies_max;   /* 0: no limit. Leave the bytes of result and input
-                              out of REPLAY and FAILED if these are longer
-                              together; result_len and input_len have their
-                              lengths, and idem_get() reads them. */
+    uint64_t bodies_max;   /* 0: no limit. If result and input together are
+                              longer, REPLAY and FAILED come without their
+                              bytes; result_len and input_len still give the
+                              lengths, and idem_get() reads the bytes. */
 };
 
 #define IDEM_REQUEST_INIT                                                      \
@@ -363,25 +363,25 @@ struct idem_attempt {
                                          0. */
 };
 
-/* Claims the key of @request, or reports why it cannot. It returns STARTED only when
- * the claim would survive a power cut. If several callers race for a key, one of them
- * gets STARTED. If an error leaves open whether the store made the claim, this asks
- * again with the same nonce until the store's timeout_ms is over. The caller destroys
- * *@ret_attempt with idem_attempt_destroy().
+/* Claims the key of @request, or reports why it is not free. It returns STARTED only
+ * when the claim would survive a power cut. If several callers race for a key, one of
+ * them gets STARTED. If an error leaves open whether the store made the claim, this
+ * asks again with the same nonce until the store's timeout_ms is over. The caller
+ * destroys *@ret_attempt with idem_attempt_destroy().
  *
  * IDEM_EINVALID      A member of @request is missing or out of range (the error
  *                    names it and its range), or the handle crossed a fork().
  * IDEM_EUNAVAILABLE  The store, the clock or the random source did not answer, or
- *                    queue_max operations are queued. Nothing was started.
- *                    wait_ms covers the wait for a busy store on this host and,
- *                    once another's attempt was seen, for any store.
- * IDEM_EUNKNOWN      The claim may have been made. A second idem_begin() is
- *                    another caller, and may find that claim: IDEM_BUSY, and
- *                    after the lease the verdict of the policy. (To ask again as
- *                    the same caller, submit the same op of a queue again.)
+ *                    queue_max operations are queued. The store started nothing. Within
+ *                    wait_ms this call keeps trying a busy store on this host, and a
+ *                    remote store once it has seen another owner's attempt there.
+ * IDEM_EUNKNOWN      The store may have made the claim. A second idem_begin() counts as
+ *                    another caller and may find that claim: it then gets IDEM_BUSY
+ *                    and, once the lease is over, the verdict of the policy. (To ask
+ *                    again as the same caller, submit the same op of a queue again.)
  * IDEM_EFULL         No room. Nothing was started.
- * IDEM_ECORRUPT      The record fails its checksum or is of a newer version. The library
- *                    never replays it, overwrites it or treats it as absent.
+ * IDEM_ECORRUPT      The record fails its checksum or is of a newer version. The
+ *                    library never replays it, overwrites it or treats it as absent.
  * IDEM_EDENIED       The store is read-only.
  * IDEM_ECONFIG       Another file has taken the place of the store since it was
  *                    opened: open it anew. Nothing was started.
@@ -415,7 +415,8 @@ struct idem_outcome {
  * may be repeated: the same content again returns 0 again. @text is for people, may be
  * empty, and is cut after IDEM_TEXT_MAX bytes. After an error of kind RETRY, call the
  * same function with the same content again as long as the lease lasts. If you must
- * give up, call no other (above all not idem_release()): let the lease end.
+ * give up, do not call another ending function, above all not idem_release(): let the
+ * lease end.
  *
  * IDEM_ELOST         Another attempt, or a person, owns the record now; or this
  *                    attempt ended before with other content; or the record is
@@ -423,50 +424,51 @@ struct idem_outcome {
  * IDEM_EINVALID      The attempt was not STARTED, or a content type or metadata
  *                    is too long.
  * IDEM_EUNAVAILABLE  The store did not answer; this call recorded nothing.
- * IDEM_EUNKNOWN      It may have been recorded.
+ * IDEM_EUNKNOWN      The store may have recorded the outcome.
  * IDEM_EFULL         No room; nothing was recorded.
  * IDEM_ECONFIG       Another file has taken the place of the store since it was
  *                    opened; nothing was recorded.
  * IDEM_ECORRUPT, IDEM_ENOMEM
  */
 
-/* The work is done: every later caller gets @result until the retention ends. NULL: an
- * empty result. A tombstone (result.not_kept) replaces a result that is longer than the
- * store keeps. */
+/* Records that the work is done: every later caller gets @result until the retention
+ * ends. NULL: an empty result. A tombstone (result.not_kept) replaces a result that is
+ * longer than the store keeps. */
 int idem_complete(struct idem_attempt *attempt,
                   const struct idem_result *result,
                   struct idem_error *ret_error)
     __attribute__((warn_unused_result));
 
-/* The work failed, and must not be tried again before a person has looked. The record
- * never expires. @result may be NULL. */
+/* Records that the work failed and must not be tried again before a person has looked.
+ * The record never expires. @result may be NULL. */
 int idem_fail(struct idem_attempt *attempt, struct idem_slice text,
               const struct idem_result *result, struct idem_error *ret_error)
     __attribute__((warn_unused_result));
 
-/* Nothing happened; another may try at once. Never call it when the effect may
- * have happened. The attempt does not count towards attempts_max. */
+/* Records that nothing happened, so that another caller may start at once. Never call
+ * it when the effect may have happened. The attempt does not count towards
+ * attempts_max. */
 int idem_release(struct idem_attempt *attempt, struct idem_slice text,
                  struct idem_error *ret_error)
     __attribute__((warn_unused_result));
 
-/* The work may have happened, and must run again: the next caller starts it at once,
- * whatever the policies, and learns that it takes over. (With idem_end() such an end
- * may also have a result, a budget of failures and a pause.) The attempt does not count
- * towards attempts_max. Under IDEM_RERUN the record expires after its retention like
- * one whose lease ended; under IDEM_HOLD it does not. */
+/* Records that the work may have happened and must run again: the next caller starts it
+ * at once, whatever the policies, and learns that it takes over. (idem_end() with this
+ * status also takes a result, a budget of failures and a pause.) The attempt does not
+ * count towards attempts_max. Under IDEM_RERUN the record expires after its retention
+ * like one whose lease ended; under IDEM_HOLD it does not. */
 int idem_retry(struct idem_attempt *attempt, struct idem_slice text,
                struct idem_error *ret_error)
     __attribute__((warn_unused_result));
 
-/* The work may have happened. The record never expires, and only a person can turn it
- * into "did not happen". */
+/* Records that the work may have happened. The record never expires, and only a person
+ * can turn it into "did not happen". */
 int idem_unknown(struct idem_attempt *attempt, struct idem_slice text,
                  struct idem_error *ret_error)
     __attribute__((warn_unused_result));
 
-/* Does the same as the one of these five that @outcome->status names; @outcome->text is
- * @text. */
+/* Ends the attempt like the function of these five that @outcome->status names;
+ * @outcome->text is its @text. */
 int idem_end(struct idem_attempt *attempt, const struct idem_outcome *outcome,
              struct idem_error *ret_error) __attribute__((warn_unused_result));
 
@@ -475,17 +477,17 @@ int idem_end(struct idem_attempt *attempt, const struct idem_outcome *outcome,
  * one round trip (DynamoDB) for each, not two. Nothing starts before the end of
  * @attempt is on record. When this returns 0, the end is on record, and *@ret_next is
  * the answer to @request, whatever its verdict; the caller destroys both attempts. If
- * the end fails, this releases a claim that was made before it returns; if the store
- * does not answer, it sends the release without waiting, and the claim may end only
- * with its lease. A wait (wait_ms) begins after the end. If both have the same key, the
- * claim follows the end.
+ * the end fails, this releases the claim before it returns; if the store does not
+ * answer, it sends the release without waiting for the answer, and the claim may last
+ * until its lease ends. A wait (wait_ms) begins after the end. If both have the same
+ * key, the claim follows the end.
  *
  * The errors are those of idem_end() and idem_begin(). After an error,
  * idem_record_status(attempt->record) shows how far the call got. If it is the status
  * of @outcome, the end is on record: call idem_begin() alone. Otherwise nothing was
  * started, and the caller must still end @attempt, by this function or idem_end() with
- * the same @outcome (or by idem_journal_put()). If an argument is not valid, nothing
- * was done; a lease that is too short is found only after the end.
+ * the same @outcome (or by idem_journal_put()). If an argument is not valid, this does
+ * nothing; only a lease that is too short for the store is refused after the end.
  */
 int idem_next(struct idem_attempt *attempt, const struct idem_outcome *outcome,
               const struct idem_request *request,
@@ -508,15 +510,15 @@ int idem_renew(struct idem_attempt *attempt, int64_t lease_ms,
 int idem_expire(struct idem_attempt *attempt, struct idem_error *ret_error)
     __attribute__((warn_unused_result));
 
-/* How long the work may go on, in ms. The process counts the lease from before it sent
- * the request, on a clock that nobody can set and that includes suspended time, less
- * the store's margin (SQLite: 500 ms). At 0, start no further effect. Also 0 after the
- * end of the attempt, after IDEM_ELOST, and for an attempt made from a token until it
- * is renewed. IDEM_NEVER: the lease has no end. Renewals through a queue do not
+/* Returns how long the work may go on, in ms. The process counts the lease from before
+ * it sent the request, on a clock that nobody can set and that includes suspended time,
+ * less the store's margin (SQLite: 500 ms). At 0, start no further effect. Also 0 after
+ * the end of the attempt, after IDEM_ELOST, and for an attempt made from a token until
+ * it is renewed. IDEM_NEVER: the lease has no end. Renewals through a queue do not
  * count. */
 int64_t idem_attempt_lease_left_ms(const struct idem_attempt *attempt);
 
-/* The token of a STARTED attempt: its credential as printable text, for another
+/* Writes the token of a STARTED attempt: its credential as printable text, for another
  * process. Its holder can end or renew the attempt, so keep it out of command lines and
  * logs. It stays valid as long as the attempt, renewed or not. @buf receives it with a
  * NUL.
@@ -543,20 +545,20 @@ int idem_attempt_from_token(struct idem_store *store, const char *token,
  * allowed. */
 void idem_attempt_destroy(struct idem_attempt *attempt);
 
-/* Work for idem_once(). It fills in @ret_outcome, where a status of 0 counts as
- * IDEM_STATUS_UNKNOWN. It may call idem_renew() and read @attempt, and must not end or
- * destroy it. */
+/* The work that idem_once() runs. It fills in @ret_outcome, where a status of 0 counts
+ * as IDEM_STATUS_UNKNOWN. It may call idem_renew() and read @attempt, and must not end
+ * or destroy it. */
 typedef void idem_work_fn(void *ctx, struct idem_attempt *attempt,
                           struct idem_outcome *ret_outcome);
 
-/* The whole pattern: begin; if STARTED, run @work and record its outcome. *@ret_attempt
- * has the verdict of the begin and, if the work ran, the record with its outcome: after
- * 0 and IDEM_STARTED, the work ran, and attempt->record->status is how it ended. The
- * result of completed work is in attempt->record->result, for the first caller and for
- * a replay alike.
+/* Runs the whole pattern: begins; if STARTED, runs @work and records its outcome.
+ * *@ret_attempt has the verdict of the begin and, if the work ran, the record with its
+ * outcome: after 0 and IDEM_STARTED, the work ran, and attempt->record->status is how
+ * it ended. The result of completed work is in attempt->record->result, for the first
+ * caller and for a replay alike.
  *
- * Errors are those of idem_begin() (the work did not run) and, after the work ran,
- * those of the functions that end an attempt. In the second case *@ret_attempt is set
+ * Returns the errors of idem_begin() if the work did not run, and after the work the
+ * errors of the functions that end an attempt. In the second case *@ret_attempt is set
  * too, with the verdict IDEM_STARTED, so that the caller can end it again. (Set it to
  * NULL before the call to tell the two cases apart.)
  */
@@ -564,14 +566,14 @@ int idem_once(struct idem_store *store, const struct idem_request *request,
               idem_work_fn *work, void *ctx, struct idem_attempt **ret_attempt,
               struct idem_error *ret_error) __attribute__((warn_unused_result));
 
-/* ---- Records that are there already ---------------------------------------- */
+/* ---- Reading a record -------------------------------------------------- */
 
-/* A record that was read; the caller destroys it. */
+/* The answer of idem_get(): a record with its bytes. */
 struct idem_answer;
 
-/* Reads one record, with its result and input. The answer has every change that was
- * acknowledged before the call. The caller destroys *@ret_answer; the record
- * of idem_answer_record() is valid until then.
+/* Reads one record, with its result and input. It shows every change that the store
+ * acknowledged before the call. The caller destroys *@ret_answer; the record of
+ * idem_answer_record() is valid until then.
  *
  * IDEM_ENOTFOUND  The record does not exist, or is past its retention.
  * IDEM_EINVALID, IDEM_EUNAVAILABLE, IDEM_ECORRUPT, IDEM_ENOMEM

@@ -1,5 +1,5 @@
-/* base.h: errors, slices and limits, which all headers of idem use; <idem.h> has
- * them. */
+/* base.h: the errors, slices and limits that all headers of idem use; <idem.h> includes
+ * it. */
 #ifndef IDEM_BASE_H
 #define IDEM_BASE_H
 
@@ -53,12 +53,14 @@ struct idem_error {
     char text[252]; /* One sentence, NUL-terminated, for a person. */
 };
 
-/* "INVALID", "LOST" ...; "OK" for 0; never NULL. */
+/* Returns the name of @code: "INVALID", "LOST" ...; "OK" for 0; never NULL. */
 const char *idem_error_name(int code);
 
-/* The general sentence for @code; never NULL. */
+/* Returns the general sentence for @code; never NULL. */
 const char *idem_error_text(int code);
 
+/* Returns the kind of @code; IDEM_KIND_NONE if @code is not an enum idem_code below
+ * 0. */
 enum idem_kind idem_error_kind(int code);
 
 /* ---- Slices ------------------------------------------------------------ */
@@ -68,7 +70,8 @@ struct idem_slice {
     size_t len;
 };
 
-/* @base must stay as long as the slice is used. */
+/* Returns the slice of the @len bytes at @base, which must stay valid as long as the
+ * slice is used. */
 static inline struct idem_slice idem_bytes(const void *base, size_t len)
 {
     struct idem_slice s;
@@ -77,7 +80,8 @@ static inline struct idem_slice idem_bytes(const void *base, size_t len)
     return s;
 }
 
-/* @text must stay as long as the slice is used; its NUL is not part of it. */
+/* Returns the slice of @text without its NUL; NULL gives an empty slice. @text must
+ * stay valid as long as the slice is used. */
 static inline struct idem_slice idem_str(const char *text)
 {
     return idem_bytes(text, text == NULL ? 0 : strlen(text));

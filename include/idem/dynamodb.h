@@ -11,17 +11,17 @@ extern "C" {
 
 #pragma GCC visibility push(default)
 
-/* idem_store_lease_min_ms() of such a store. Owners stop 2 s before their lease ends;
+/* idem_store_lease_min_ms() of these stores. An owner stops 2 s before its lease ends;
  * the other half leaves time to renew it. */
 #define IDEM_DYNAMODB_LEASE_MIN_MS 4000
 
-/* The kind of such stores. idem_open() finds it where libidem-aws is linked or installed;
- * a static program gives it to idem_kind_register(). */
+/* The kind of DynamoDB stores. idem_open() finds it if libidem-aws is linked or
+ * installed; a static program passes it to idem_kind_register(). */
 struct idem_store_kind;
 extern const struct idem_store_kind idem_dynamodb_kind;
 
-/* Opens the store in a table. @place is the part after "dynamodb:" in the URL of
- * idem_open(), whose errors it has:
+/* Opens the store in a table, like idem_open(), with the same errors. @place is the
+ * part of the URL after "dynamodb:":
  *
  *     //TABLE?region=eu-west-1&endpoint=http://127.0.0.1:8000&...
  *
@@ -34,8 +34,8 @@ extern const struct idem_store_kind idem_dynamodb_kind;
  *                of that library or article; no scopes, results up to 120 KiB
  *     key-attr, status-attr, expiry-attr, in-progress-expiry-attr, data-attr,
  *     sort-key-attr, static-pk-value
- *                with a layout: names of its attributes that are not the usual
- *                ones, see docs/layouts.md
+ *                with a layout: names of attributes that differ from its defaults,
+ *                see docs/layouts.md
  *     index      off: the table has no index "open"; a list scans the table
  *     pack       off: do not compress large results with zstd
  *     clock      host: the store's time is this machine's clock, which you know
@@ -89,7 +89,7 @@ struct idem_dynamodb_info {
             0, 0, 0, 0                                                         \
     }
 
-/* Counts the requests that have ended. Any thread may call it at any time.
+/* Reads the counts of an open store. Any thread may call it at any time.
  *
  * IDEM_EINVALID      The store is not a DynamoDB store, or the size is not set.
  * IDEM_EUNAVAILABLE  The clock cannot be read.
@@ -147,14 +147,15 @@ struct idem_dynamodb_purged {
     }
 
 /* Deletes the records of @store's table that are past their retention, and parts of
- * bodies without a record, as idem_purge() does, with more pages in flight and within a
- * budget of units. When the service throttles a request, the purge halves its pace,
+ * bodies without a record, like idem_purge(), but with more pages in flight and within
+ * a budget of units. When the service throttles a request, the purge halves its pace,
  * once a second at most, because it shares the table with the application; the pace
  * recovers within ten seconds. A page that is throttled for too long starts again, up
  * to eight times. Deletes are conditional: a record that has changed since it was read
  * stays. A purge that fails midway sets *@ret_purged to what it has done.
  *
- * IDEM_EINVALID  Not a DynamoDB store; a size is not set; too many segments.
+ * IDEM_EINVALID  The store is not a DynamoDB store, a size is not set, or segments is
+ *                too large.
  * IDEM_EUNAVAILABLE, IDEM_ECONFIG, IDEM_EDENIED, IDEM_ECORRUPT, IDEM_ENOMEM
  */
 int idem_dynamodb_purge(struct idem_store *store,
@@ -174,7 +175,10 @@ struct idem_dynamodb_extent {
         sizeof(struct idem_dynamodb_extent), 0, 0                              \
     }
 
-/* The errors of idem_dynamodb_open(), and:
+/* Reads the size of the table that @place names.
+ *
+ * The errors of idem_dynamodb_open(), and:
+ *
  * IDEM_EDENIED       These credentials may not describe the table.
  * IDEM_EUNAVAILABLE  The service cannot be reached.
  */
@@ -233,7 +237,8 @@ int idem_dynamodb_check(const char *place,
  *     idem_dynamodb_commit(store, &request, &result, writes, n, &attempt, &commit,
  *                          &error)
  *
- * For work that must be done first, claim the key as always, and complete it like this:
+ * If other work must be done first, claim the key with idem_begin(), and complete it
+ * like this:
  *
  *     idem_begin(store, &request, &attempt, &error)     IDEM_STARTED
  *     ... whatever leads to the writes ...
@@ -260,10 +265,10 @@ struct idem_dynamodb_committed {
         sizeof(struct idem_dynamodb_committed), false, 0, ""                   \
     }
 
-/* Completes @attempt with @result (NULL: an empty one), and makes @writes, in one
- * transaction. If a condition of the writes does not hold, nothing is written: this
- * returns 0, *@ret_commit names the write, and the attempt goes on; complete it with
- * other writes, or end it in another way.
+/* Completes @attempt with @result (NULL: an empty result) and applies @writes in one
+ * transaction. If a condition of the writes does not hold, the service writes nothing:
+ * this returns 0, *@ret_commit names the write, and the attempt goes on; complete it
+ * with other writes, or end it in another way.
  *
  * If the answer is lost, this reads the record, which shows by the attempt's nonce and
  * fence and by the digest of @writes whether the transaction was committed. So you may

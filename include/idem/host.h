@@ -1,5 +1,5 @@
-/* host.h: the functions that the library needs from its host, to be replaced: the
- * clocks, random bytes, sleep, and memory. */
+/* host.h: the functions that the library needs from its host, which a program may
+ * replace: clocks, random bytes, sleep and memory. */
 #ifndef IDEM_HOST_H
 #define IDEM_HOST_H
 
@@ -16,14 +16,16 @@ struct idem_clock_reading {
     int64_t wall_ms;     /* CLOCK_REALTIME. */
     int64_t boot_ms;     /* CLOCK_BOOTTIME: counts suspended time too. */
     uint8_t boot_id[16]; /* Another value after every boot of the host. */
-    bool unsynchronised; /* Nothing is known to keep the wall clock right. */
+    bool unsynchronised; /* True if nothing is known to keep the wall clock
+                            right. */
 };
 
-/* The functions that the library needs from its host. A member that is NULL means the
+/* The clocks, random bytes and sleep of the host. A member that is NULL means the
  * system's own function. clock and random return 0, or anything else if they fail; the
- * call that needs them then returns IDEM_EUNAVAILABLE and does nothing. */
+ * call that needs them then returns IDEM_EUNAVAILABLE and does nothing. sleep takes
+ * milliseconds. */
 struct idem_host {
-    void *ctx; /* Passed to each. */
+    void *ctx; /* Passed to each function. */
     int (*clock)(void *ctx, struct idem_clock_reading *ret_reading);
     int (*random)(void *ctx, void *buf, size_t len);
     void (*sleep)(void *ctx, int64_t ms);

@@ -1,6 +1,6 @@
-/* idem/journal.h: outcomes that the store has not recorded yet.
+/* idem/journal.h: keeps outcomes on this host until their store can record them.
  *
- * When work is done and its store is unreachable or full, the outcome exists only in a
+ * If a store is unreachable or full when the work is done, the outcome exists only in a
  * process that is about to end. A journal is a directory on this host that keeps the
  * outcome until the store can record it.
  *
@@ -8,21 +8,21 @@
  *     |
  *     +-- idem_journal_put(journal, store, attempt, &outcome, &entry, &error)
  *     |   |
- *     |   |   idem_end(attempt, &outcome, &error) answers ...
+ *     |   |   idem_end(attempt, &outcome, &error) returns ...
  *     |   |
- *     |   +-- 0 or IDEM_ELOST   idem_journal_remove(entry): the store knows
+ *     |   +-- 0 or IDEM_ELOST   idem_journal_remove(entry): the store has decided
  *     |   +-- anything else     idem_journal_leave(entry): for a later replay
  *     |
  *     +-- idem_journal_replay(journal, store, ...)   the next time, before
- *     |                                              anything is begun
+ *     |                                              any idem_begin()
  *     idem_journal_close(journal)
  *
  * For a remote store (idem_store_is_remote()), put an outcome before you send it to the
  * store, so that it survives the death of the process and a loss of the network. For a
  * local store, put it only if the store refuses it. A replay is as safe as the first
- * try: it ends the attempt by its nonce and fence. The store recognises an outcome that
- * it has already recorded. If another attempt owns the record by now, the outcome is
- * LOST, and set aside for a person.
+ * try: it ends the attempt by its nonce and fence, and the store recognises an outcome
+ * that it has already recorded. If another attempt owns the record by then, the outcome
+ * is LOST, and the replay sets it aside for a person.
  *
  * The files
  * ---------
@@ -30,18 +30,18 @@
  * Each entry is a file of mode 0600 in a directory of mode 0700, named
  *
  *     STORE-ID-N.idj           waits for its replay, or is being written
- *     STORE-ID-N.INODE.lost    was refused as LOST; for a person
+ *     STORE-ID-N.INODE.lost    the store answered LOST; for a person
  *     STORE-ID-N.INODE.bad     cannot be trusted; for a person
  *
  *     put --> .idj -- replayed: on record --> deleted
  *              | |--- replayed: LOST -------> .lost
  *              | '--- torn or changed ------> .bad
- *              '- the store cannot be told: it stays
+ *              '- the store did not record it: it stays
  *
- * STORE: 8 hex digits of SHA-256 of the store's URL. ID: 16 of the record's id. N: the
- * first number that is free; so the names that outcomes of a record have are known, and
- * a lookup tries them instead of reading the directory. INODE: that of the file, which
- * makes the name its own.
+ * STORE is 8 hex digits of the SHA-256 of the store's URL, and ID 16 hex digits of the
+ * record's id. N is the first free number: the names of a record's outcomes are
+ * therefore known in advance, and a lookup tries them instead of reading the directory.
+ * INODE is the number of the file, which makes the name unique.
  *
  * A process that works on an entry holds a flock() on it. The content, all numbers with
  * the most significant byte first:
@@ -54,7 +54,7 @@
  *      8  8  fence
  *     72  .  the fields: the store's URL, scope, key, content type, metadata, text,
  *            result
- *      .  8  when the work ended (where its owner did not say, when it was
+ *      .  8  when the work ended (if its owner did not say, when the outcome was
  *            put), by the wall clock of this host, in ms
  *      . 16  first half of SHA-256 over everything before
  */
@@ -69,16 +69,16 @@ extern "C" {
 
 #pragma GCC visibility push(default)
 
-/* A directory; may be used from many threads and processes at once. */
+/* An open journal. Many threads may use it at once, and many processes the same
+ * directory. */
 struct idem_journal;
 
 /* Opens the journal in @directory, which must belong to this user. With @create,
  * creates a missing directory, but not its parent. The caller closes *@ret_journal.
  *
  * IDEM_ENOTFOUND     The directory does not exist, and @create is false.
- * IDEM_EDENIED       It belongs to another user, others may write to it, it is
- *                    not a directory (or is a symbolic link), or may not be
- *                    used.
+ * IDEM_EDENIED       The directory belongs to another user, is writable by others, is a
+ *                    symbolic link or not a directory, or this user may not open it.
  * IDEM_ECONFIG       The parent directory does not exist.
  * IDEM_EFULL, IDEM_EUNAVAILABLE, IDEM_ENOMEM
  */
@@ -90,18 +90,20 @@ struct idem_journal_usage {
     size_t size;      /* sizeof, set by IDEM_JOURNAL_USAGE_INIT. */
     uint64_t entries; /* Files of any kind. */
     uint64_t room; /* Bytes left for the journal: it leaves 16 MiB of its file
-                         system free, or a 64th if that is less. */
-    bool near;     /* That is less than 256 MiB, or a quarter of all. */
+                      system free, or a 64th if that is less. */
+    bool near;     /* room is less than 256 MiB, or than a quarter of the file
+                      system if that is less. */
 };
 #define IDEM_JOURNAL_USAGE_INIT                                                \
     {                                                                          \
         sizeof(struct idem_journal_usage), 0, 0, false                         \
     }
 
-/* Reads how many outcomes are in the journal, and how much room it has. This counts the
+/* Reads how many outcomes the journal has, and how much room is left. It counts the
  * files: 100,000 take about a twentieth of a second.
  *
- * IDEM_EINVALID, IDEM_EDENIED, IDEM_EUNAVAILABLE
+ * IDEM_EINVALID  The size of *@ret_usage is not set.
+ * IDEM_EDENIED, IDEM_EUNAVAILABLE
  */
 int idem_journal_read_usage(struct idem_journal *journal,
                             struct idem_journal_usage *ret_usage,
@@ -111,17 +113,17 @@ int idem_journal_read_usage(struct idem_journal *journal,
  * first. NULL is allowed. */
 void idem_journal_close(struct idem_journal *journal);
 
-/* An outcome that was put and is held by this process: no other process replays it. */
+/* An outcome that this process has put and holds: no other process replays it. */
 struct idem_journal_entry;
 
 /* Keeps the outcome of @attempt, which was STARTED in @store; durable when this returns
- * 0. With any other code nothing is kept. If the journal already has the same outcome
+ * 0. With any other code the journal keeps nothing. If it already has the same outcome
  * of the same attempt, *@ret_entry is that entry. The call takes the same time however
  * many entries there are.
  *
  * IDEM_EINVALID      The attempt was not STARTED, the outcome is not one that
  *                    idem_end() would take, or the store has no URL.
- * IDEM_EFULL         The disk has no more room than the journal leaves free, or 1,000
+ * IDEM_EFULL         The disk has only the room that the journal leaves free, or 1,000
  *                    other outcomes of this record wait.
  * IDEM_EDENIED, IDEM_EUNAVAILABLE, IDEM_ENOMEM
  */
@@ -133,8 +135,8 @@ int idem_journal_put(struct idem_journal *journal,
                      struct idem_error *ret_error)
     __attribute__((warn_unused_result));
 
-/* The name of the entry's file in the directory of the journal; valid as long as
- * @entry. */
+/* Returns the name of the entry's file in the directory of the journal; valid as long
+ * as @entry. */
 const char *idem_journal_entry_name(const struct idem_journal_entry *entry);
 
 /* Deletes the entry and frees @entry: the store has recorded the outcome, or answered
@@ -142,29 +144,30 @@ const char *idem_journal_entry_name(const struct idem_journal_entry *entry);
  * replay then finds the outcome on record.) */
 void idem_journal_remove(struct idem_journal_entry *entry);
 
-/* Frees @entry and leaves its file: the store has not recorded the outcome. From now on
- * any process may replay it. NULL is allowed. */
+/* Frees @entry and leaves its file: the store has not recorded the outcome. From then
+ * on any process may replay it. NULL is allowed. */
 void idem_journal_leave(struct idem_journal_entry *entry);
 
 /* ---- Replay ------------------------------------------------------------ */
 
 enum idem_journal_state {
-    IDEM_JOURNAL_WAITING = 1, /* For its replay; or the store did not record it.
+    IDEM_JOURNAL_WAITING = 1, /* For its replay, or the store did not record it.
                                  It stays. */
     IDEM_JOURNAL_IN_USE,      /* Another process holds it. */
     IDEM_JOURNAL_NEWER,    /* Written by a newer version of idem. It stays. */
-    IDEM_JOURNAL_RECORDED, /* Of a replay: it is on record, now or before,
-                                 and the entry is gone. */
-    IDEM_JOURNAL_LOST,     /* Its attempt no longer owns the record. It is set
-                              aside for a person, or the error says why not. */
-    IDEM_JOURNAL_DAMAGED,  /* Torn or changed, or no entry at all. It is never
-                                 replayed; a replay sets it aside, or the error
-                                 says why not. */
+    IDEM_JOURNAL_RECORDED, /* Replayed: the store has recorded it, now or
+                              before, and the entry is gone. */
+    IDEM_JOURNAL_LOST,     /* Its attempt no longer owns the record. The replay
+                              sets it aside for a person; else the error gives
+                              the reason. */
+    IDEM_JOURNAL_DAMAGED,  /* Torn, changed, or not an entry. No replay records
+                              it; a replay sets it aside, else the error gives
+                              the reason. */
 };
 
 /* An entry as it was found. The slices are valid during the call only. If the state is
- * DAMAGED or NEWER, only name and len are certain; scope and key are as far as they
- * could be read, or empty. */
+ * DAMAGED or NEWER, only name and len are certain; scope and key are empty if they
+ * could not be read. */
 struct idem_journal_info {
     const char *name; /* Of its file. */
     enum idem_journal_state state;
@@ -185,24 +188,24 @@ typedef int idem_journal_fn(void *ctx, const struct idem_journal_info *info,
                             const struct idem_error *error);
 
 struct idem_journal_filter {
-    size_t size;      /* sizeof, set by IDEM_JOURNAL_FILTER_INIT. */
-    const char *name; /* Only the entry in this file; directories before the
-                         name are ignored. NULL: all. */
-    const char *store_url; /* Only those for this store; NULL: all, and in a
-                              replay those for the store that it records them
-                              in. */
-    const uint8_t *id;     /* Only those that wait for this record of the store;
-                          NULL: all. */
+    size_t size;           /* sizeof, set by IDEM_JOURNAL_FILTER_INIT. */
+    const char *name;      /* Only the entry in this file, whose name may follow
+                              directories; NULL: all. */
+    const char *store_url; /* Only entries for the store at this URL. NULL: all;
+                              in a replay, those for the store that records
+                              them. */
+    const uint8_t *id;     /* Only entries that wait for this record of the
+                              store; NULL: all. */
 };
 #define IDEM_JOURNAL_FILTER_INIT                                               \
     {                                                                          \
         sizeof(struct idem_journal_filter), NULL, NULL, NULL                   \
     }
 
-/* Records the outcomes that wait for @store. If several wait for one record, those that
- * completed come first, then failed, unknown, released, retry. @each and @filter may be
- * NULL. With an id in @filter, this takes the same time however many entries there are;
- * so does a list. With a store_url in @filter, this records in @store the outcomes for
+/* Records the outcomes that wait for @store. If several wait for one record, it takes
+ * completed ones first, then failed, unknown, released, retry. @each and @filter may be
+ * NULL. With an id in @filter, it takes the same time however many entries there are;
+ * so does a list. With a store_url in @filter, it records in @store the outcomes for
  * the store at that URL, which has moved.
  *
  * 0: all entries were read, or @each stopped, whatever their states.
@@ -213,10 +216,10 @@ int idem_journal_replay(struct idem_journal *journal, struct idem_store *store,
                         idem_journal_fn *each, void *ctx,
                         struct idem_error *ret_error);
 
-/* Records some of the outcomes that wait for @store, until @each stops it. It starts
- * anywhere in the journal, so that outcomes that cannot be recorded do not hold up
- * others, however early @each stops. Only one process does so at a time; for any other
- * the call does nothing.
+/* Records some of the outcomes that wait for @store, until @each stops it. It starts at
+ * a random place in the journal, so that outcomes that cannot be recorded do not hold
+ * up others, however early @each stops. Only one call at a time does this, in all
+ * processes; any other call does nothing.
  *
  * 0: whatever the states of the entries.
  * IDEM_EINVALID, IDEM_EDENIED, IDEM_EUNAVAILABLE, IDEM_ENOMEM
@@ -228,7 +231,7 @@ int idem_journal_catch_up(struct idem_journal *journal,
 /* Shows the entries for all stores, and changes nothing. Files that are not entries
  * appear as DAMAGED; a filter for a store or a record leaves them out.
  *
- * IDEM_EINVALID      Also an id without a store_url.
+ * IDEM_EINVALID  @filter is not valid, or has an id without a store_url.
  * IDEM_EDENIED, IDEM_EUNAVAILABLE, IDEM_ENOMEM
  */
 int idem_journal_list(struct idem_journal *journal,
@@ -237,11 +240,11 @@ int idem_journal_list(struct idem_journal *journal,
                       struct idem_error *ret_error);
 
 /* Adds the entry whose file has the content @bytes, from a journal of another host or
- * from a log (where a program that cannot keep files writes it in base64). Durable when
- * this returns 0; an entry that is already there is not an error.
+ * from a log (to which a program that cannot keep files writes it in base64). It is
+ * durable when this returns 0; an entry that is already there is not an error.
  *
- * IDEM_ECORRUPT      It is torn or changed, or no entry.
- * IDEM_ECONFIG       It was written by a newer version.
+ * IDEM_ECORRUPT  @bytes is torn, changed, or not an entry.
+ * IDEM_ECONFIG   A newer version of idem wrote it.
  * IDEM_EFULL     As from idem_journal_put().
  * IDEM_EDENIED, IDEM_EUNAVAILABLE, IDEM_ENOMEM
  */

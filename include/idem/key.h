@@ -1,4 +1,4 @@
-/* idem/key.h: keys from JSON texts: by a selector, or as other libraries make them. */
+/* idem/key.h: makes keys from JSON texts, with a selector or like other libraries. */
 #ifndef IDEM_KEY_H
 #define IDEM_KEY_H
 
@@ -12,9 +12,9 @@ extern "C" {
 
 /* ---- Selectors --------------------------------------------------------- */
 
-/* A selector selects the part of a JSON text that is the key or is compared, in a small
- * part of jq's language, which docs/selectors.md describes. Compile it once, and run it
- * over one text after another.
+/* A selector names the part of a JSON text that becomes the key or that is compared, in
+ * a small subset of jq's language, which docs/selectors.md describes. Compile it once,
+ * and run it over one text after another.
  *
  *     struct idem_selector *selector;
  *     struct idem_key_text key;
@@ -25,7 +25,7 @@ extern "C" {
  *         idem_key_of(selector, &key, &why);
  *     idem_selector_destroy(selector);
  *
- * A run takes microseconds, and is limited in steps and memory whatever the text; it
+ * A run takes microseconds, has limits on steps and memory whatever the text is, and
  * reads nothing but the text. Numbers keep their digits. The next run reuses the
  * memory. Only one thread at a time may use a selector. */
 struct idem_selector;
@@ -42,16 +42,17 @@ int idem_selector_create(const char *text, struct idem_selector **ret_selector,
 /* NULL is allowed. */
 void idem_selector_destroy(struct idem_selector *selector);
 
-/* The text is the event of an HTTP request: Idempotency-Key in its .headers gets a
+/* For an event that is an HTTP request: the Idempotency-Key in its .headers gets a
  * lower-case name and the value that idem_http_key() reads. */
 #define IDEM_SELECTOR_HTTP 1u
 
 /* Runs the selector over @json; the functions below return the selected values, until
  * the next run.
  *
- * IDEM_EINVALID  @json is not JSON (also: a member's name that comes twice, half a
- *                surrogate pair, more than 200 levels, 16 MiB or 1,048,576 values);
- *                or the selector cannot be run over it; or that takes too much.
+ * IDEM_EINVALID  @json is not JSON, has a name twice in an object or half a surrogate
+ *                pair in a text, or has more than 200 levels, 16 MiB or 1,048,576
+ *                values; or the selector fails on it, or exceeds its limits of steps or
+ *                memory.
  * IDEM_ENOMEM
  */
 int idem_selector_run(struct idem_selector *selector, struct idem_slice json,
@@ -80,13 +81,14 @@ struct idem_selector_request {
  *      "body":{"order":42}}
  *
  * The path is as the client sent it. Names and values of the query are decoded ("+" is
- * a space); header names are in lower case; a name that comes several times has an
- * array of its values, and Idempotency-Key is the key that idem_http_key() reads. A
- * body that is a JSON array or object is JSON, whatever its Content-Type; any other
- * body is a text. A value or body that is not UTF-8 is null.
+ * a space); header names are in lower case; a name that occurs several times has an
+ * array of its values, and the value of Idempotency-Key is the key that idem_http_key()
+ * reads. A body that is a JSON array or object counts as JSON, whatever its
+ * Content-Type; any other body is a text. A value or body that is not UTF-8 is null.
  *
- * IDEM_EINVALID  As idem_selector_run(); or the name of an argument or header is not
- *                UTF-8, or Idempotency-Key is not a key or two different ones.
+ * IDEM_EINVALID  As for idem_selector_run(); or the name of an argument or header is
+ *                not UTF-8, or Idempotency-Key is not a key, or occurs with two
+ *                different keys.
  * IDEM_ENOMEM
  */
 int idem_selector_run_request(struct idem_selector *selector,
@@ -98,28 +100,28 @@ struct idem_key_text {
     size_t len;
 };
 
-/* The key of the selected value. The key of a text, number or boolean is its text: 42
- * and 42.0 are "42". If the selector makes one key of several values, with "," or "[
- * ]":
+/* Makes the key of the selected values. The key of a text, number or boolean is its
+ * text: 42 and 42.0 give "42". Three kinds of key begin with "=":
  *
- *     =["t1","42"]            of .tenant, .id
- *     =#HEAD#SHA-256          of what has more than IDEM_KEY_MAX bytes
- *     ==x                     of the text "=x", so that it is neither
+ *     =["t1","42"]            several values, selected with "," or "[ ]": .tenant, .id
+ *     =#HEAD#SHA-256          a key of more than IDEM_KEY_MAX bytes, shortened
+ *     ==x                     the text "=x", escaped so that it is not one of these
  *
- * IDEM_ENOTFOUND  Nothing, null, or nothing but nulls.
- * IDEM_EINVALID   An object, an array of the text, a text that is empty or has a NUL,
- *                 or a list one of whose parts is null; or as many values as the
- *                 selector does not say.
+ * IDEM_ENOTFOUND  The selector selected nothing, or only nulls.
+ * IDEM_EINVALID   The value is an object, an array from the input, or a text that is
+ *                 empty or has a NUL; a part of a list is null; or the selector gave
+ *                 another number of values than it announces.
  * IDEM_ENOMEM
  */
 int idem_key_of(struct idem_selector *selector, struct idem_key_text *ret_key,
                 struct idem_error *ret_error);
 
-/* The selected values, for a comparison: a JSON array in canonical form, so that texts
- * with the same meaning are equal. Valid until the next call.
+/* Returns the selected values for a comparison: a JSON array in canonical form, so that
+ * texts with the same meaning are equal. Valid until the next call.
  *
- * IDEM_ENOTFOUND  Nothing, or only null, is selected.
- * IDEM_EINVALID   A number whose exponent has more than 17 digits.
+ * IDEM_ENOTFOUND  The selector selected nothing, or only nulls.
+ * IDEM_EINVALID   A number has an exponent of more than 17 digits, or the values have
+ *                 too many bytes.
  * IDEM_ENOMEM
  */
 int idem_selector_values(struct idem_selector *selector,
@@ -141,21 +143,23 @@ enum idem_flavour {
 #undef IDEM__X
 };
 
-/* NULL, and IDEM_FLAVOUR_NONE: there is none. */
+/* Return the name of @flavour, or NULL; and the flavour of @name, or
+ * IDEM_FLAVOUR_NONE. */
 const char *idem_flavour_name(enum idem_flavour flavour);
 enum idem_flavour idem_flavour_find(const char *name);
 
-/* Accept null and values that contain only nulls, all of which have the same key in
- * these libraries. */
+/* Accept null, an empty text and values that contain only nulls. Without this flag they
+ * are refused, because every event that lacks the selected member would have that same
+ * key. */
 #define IDEM_FLAVOUR_NULL 1u
 
-/* The key that the library makes of @json, the value that its own selector would
+/* Makes the key that the library makes of @json, the value that its own selector would
  * select. @prefix is the part before the "#": FUNCTION.module.qualname (python),
  * FUNCTION (typescript), or the prefix that it was given.
  *
- * IDEM_EINVALID  @json is not JSON (see idem_selector_run()), or the library has no
- *                key for it, or none that is always the same; there is no prefix;
- *                or the key has more than IDEM_KEY_MAX bytes.
+ * IDEM_EINVALID  @json is not JSON (see idem_selector_run()), or the library makes no
+ *                key of it, or not always the same one; @prefix is NULL; or the key has
+ *                more than IDEM_KEY_MAX bytes.
  * IDEM_ENOMEM
  */
 int idem_flavour_key(enum idem_flavour flavour, const char *prefix,
@@ -163,7 +167,7 @@ int idem_flavour_key(enum idem_flavour flavour, const char *prefix,
                      struct idem_key_text *ret_key,
                      struct idem_error *ret_error);
 
-/* The same for the one value that the last run of @selector selected. */
+/* Makes the same key of the one value that the last run of @selector selected. */
 int idem_flavour_key_of(enum idem_flavour flavour, const char *prefix,
                         struct idem_selector *selector, unsigned flags,
                         struct idem_key_text *ret_key,

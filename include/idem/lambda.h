@@ -1,8 +1,8 @@
 /* idem/lambda.h: AWS Lambda functions that may be invoked twice.
  *
- * Every source that invokes a function may deliver an event again. This is a
- * runtime for Lambda (provided.al2023) that keeps one record for each event: an
- * event that comes again gets the recorded response, and the function does not run.
+ * Every source that invokes a function may deliver an event again. This runtime for
+ * Lambda (provided.al2023) keeps one record for each event: an event that arrives again
+ * gets the recorded response, and the function does not run.
  *
  *     static int handle(struct idem_lambda_call *call)
  *     {
@@ -17,11 +17,11 @@
  *         return idem_lambda_main(handle);
  *     }
  *
- * Any executable that reads an event on stdin and writes its response to stdout is
- * run by `idem lambda`: idem-lambda(1), which also has the settings, all of them
- * environment variables.
+ * `idem lambda` runs any executable that reads an event on stdin and writes its
+ * response to stdout; idem-lambda(1) also lists the settings, all of them environment
+ * variables.
  *
- * The way of an event
+ * What happens to an event
  * ------------------------
  *
  *     event --> its source --> for each unit (the event, or a record of a batch):
@@ -52,15 +52,15 @@ extern "C" {
 /* The input of a handler, valid until the handler returns. */
 struct idem_lambda_call {
     size_t size;
-    const char *request_id;       /* Of this delivery, not of the event. */
-    const char *function_arn;     /* These four: empty where not known. */
+    const char *request_id;       /* Identifies this delivery, not the event. */
+    const char *function_arn;     /* This and the next three: "" if unknown. */
     const char *trace_id;         /* X-Ray's. */
     const char *client_context;   /* Of AWS's mobile SDK. */
     const char *cognito_identity; /* Of AWS's mobile SDK. */
     int64_t deadline_ms;          /* When Lambda stops the function, by the wall
                                      clock. */
-    struct idem_slice event; /* JSON text with a NUL after it. Of a batch: its
-                                     envelope with one record in it. */
+    struct idem_slice event; /* JSON, NUL-terminated. For a batch: its envelope
+                                with one record. */
     const struct idem_attempt *attempt; /* fence, attempts, takeover; NULL: this
                                            event has no key. */
     void *ctx;                          /* Of the options. */
@@ -72,25 +72,25 @@ struct idem_lambda_call {
 /* Returns 0 when the work is done, anything else after idem_lambda_error(). */
 typedef int idem_lambda_fn(struct idem_lambda_call *call);
 
-/* Sets the response: @json is copied. Without one it is "null". Returns 0, or
- * IDEM_ENOMEM. */
+/* Sets the response of the handler to a copy of @json; without this call it is "null".
+ * Returns 0, or IDEM_ENOMEM. */
 int idem_lambda_answer(struct idem_lambda_call *call, struct idem_slice json);
 
-/* Sets the error: @type is its name in outcome tables (letters, digits and ._- only, at
- * most 127). Returns IDEM_EINVALID, for the handler to return. */
+/* Sets the error of the handler: @type is its name in outcome tables (letters, digits
+ * and ._- only, at most 127). Returns IDEM_EINVALID, for the handler to return. */
 int idem_lambda_error(struct idem_lambda_call *call, const char *type,
                       const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* The same for a handler that knows that nothing happened, for example because a
- * service refused its connection: releases the key, and the next delivery runs as if
+/* Sets an error and releases the key, for a handler that knows that nothing happened,
+ * for example because a service refused its connection: the next delivery runs as if
  * this one had not. After any other error the next delivery learns that it takes
  * over. */
 int idem_lambda_release(struct idem_lambda_call *call, const char *type,
                         const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* How long the handler may still work, in ms, never negative. */
+/* Returns how long the handler may still work, in ms; never negative. */
 int64_t idem_lambda_remaining_ms(const struct idem_lambda_call *call);
 
 /* ---- The runtime ------------------------------------------------------- */
@@ -98,7 +98,7 @@ int64_t idem_lambda_remaining_ms(const struct idem_lambda_call *call);
 struct idem_lambda_options {
     size_t size;         /* sizeof, set by IDEM_LAMBDA_OPTIONS_INIT. */
     const char *store;   /* IDEM_STORE: URL of the store. */
-    idem_lambda_fn *run; /* The handler; NULL: what handler names. */
+    idem_lambda_fn *run; /* NULL: run the program in handler. */
     void *ctx;
     const char *handler;   /* _HANDLER: an executable. */
     const char *directory; /* LAMBDA_TASK_ROOT: where handler is; NULL: here. */
@@ -108,24 +108,25 @@ struct idem_lambda_options {
                               idem_lambda_source_at(); NULL: detected from each
                               event. */
     const char *key;       /* IDEM_LAMBDA_KEY: a selector of the event, or of
-                           each record of a batch; NULL: the source's rule. */
-    const char *scope; /* IDEM_LAMBDA_SCOPE: likewise; its result, which names
-                           the caller, follows the function in the scope.
-                           "global": all callers share their records. HTTP has
-                           to say one of the two. */
-    const char *fingerprint; /* IDEM_LAMBDA_FINGERPRINT: likewise; "none": not
-                                checked; NULL: the source's rule. */
+                              each record of a batch; NULL: the source's
+                              rule. */
+    const char *scope; /* IDEM_LAMBDA_SCOPE: a selector like key, for the name
+                          of the caller, which follows the function in the
+                          scope. "global": all callers share their records. HTTP
+                          needs one of the two. */
+    const char *fingerprint; /* IDEM_LAMBDA_FINGERPRINT: a selector like key;
+                                "none": not compared; NULL: the source's
+                                rule. */
     const char *outcome;     /* IDEM_LAMBDA_OUTCOME: a table of <idem/outcome.h>
-                            about the statuses of HTTP responses and the names
-                            of errors, "Declined=complete 5xx=retry". After
-                            other errors the work is run again, as a takeover
-                            (rerun), or is unknown (hold). */
+                                for the statuses of HTTP responses and the names
+                                of errors, "Declined=complete 5xx=retry". After
+                                other errors the work is run again, as a
+                                takeover (rerun), or is unknown (hold). */
     const char *methods;     /* IDEM_LAMBDA_METHODS: HTTP methods whose requests
                                 have keys, some of "POST,PATCH,PUT,DELETE";
                                 "POST,PATCH". Others run each time. */
     enum idem_on_expired_lease
-        on_expired_lease;     /* IDEM_LAMBDA_ON_EXPIRED_LEASE:
-                                rerun, hold. */
+        on_expired_lease;     /* IDEM_LAMBDA_ON_EXPIRED_LEASE: rerun, hold. */
     uint32_t attempts_max;    /* IDEM_LAMBDA_MAX_ATTEMPTS: 5. */
     int64_t retention_ms;     /* IDEM_LAMBDA_RETENTION: 24 hours. */
     int64_t start_min_ms;     /* IDEM_LAMBDA_START_MIN: with less time than this
@@ -135,8 +136,8 @@ struct idem_lambda_options {
                                  to answer, and how long a response waits for
                                  its record, but no longer than half of the time
                                  left; 2,000. */
-    bool credentials; /* IDEM_LAMBDA_CREDENTIALS=pass: a program gets the
-                                function's AWS credentials. */
+    bool credentials; /* IDEM_LAMBDA_CREDENTIALS=pass: give the program the
+                         function's AWS credentials. */
     bool metrics;     /* IDEM_METER=emf: write the counts of each event to the
                          log, for CloudWatch. */
     const char *replay_headers; /* IDEM_LAMBDA_REPLAY_HEADERS: headers to replay
@@ -144,9 +145,9 @@ struct idem_lambda_options {
                                    "X-Order,Link". */
     bool keyless;    /* IDEM_LAMBDA_REQUIRED=no: an HTTP request without a key
                         runs each time; else ("yes") it is refused. */
-    int64_t wait_ms; /* IDEM_LAMBDA_WAIT: how long an event that is one unit
-                        waits for another delivery at work, as long as there is
-                        still time to start; 0. */
+    int64_t wait_ms; /* IDEM_LAMBDA_WAIT: how long an event of one unit waits
+                        for another delivery at work, as long as there is still
+                        time to start; 0. */
     bool keep_input; /* IDEM_LAMBDA_KEEP_INPUT=yes: keep the event with its
                         record; for HTTP only the request, without anything that
                         identifies the sender. */
@@ -174,8 +175,9 @@ int idem_lambda_options_env(struct idem_lambda_options *options,
 /* A function that is ready for events; used by one thread. */
 struct idem_lambda;
 
-/* Opens the store, compiles the selectors and finds the handler. @options must stay
- * valid, with everything that it points to. The caller closes *@ret_lambda.
+/* Opens the store, compiles the selectors and finds the handler. @options and
+ * everything that it points to must stay valid until idem_lambda_close(). The caller
+ * closes *@ret_lambda.
  *
  * IDEM_EINVALID  An option is missing or not valid, or a selector does not
  *                compile.
@@ -186,9 +188,10 @@ int idem_lambda_open(const struct idem_lambda_options *options,
                      struct idem_lambda **ret_lambda,
                      struct idem_error *ret_error);
 
+/* Closes the store and frees @lambda. NULL is allowed. */
 void idem_lambda_close(struct idem_lambda *lambda);
 
-/* One delivery of an event. The texts may be NULL, but for request_id. */
+/* One delivery of an event. All texts but request_id may be NULL. */
 struct idem_lambda_invocation {
     size_t size; /* sizeof, set by IDEM_LAMBDA_INVOCATION_INIT. */
     const char *request_id;
@@ -213,7 +216,7 @@ struct idem_lambda_response {
     bool is_error;          /* json is {"errorType", "errorMessage"}. */
     const char *error_type; /* Empty: not an error. */
     struct idem_slice json;
-    unsigned ran; /* How many times the handler ran for it. */
+    unsigned ran; /* How often the handler ran for it. */
 };
 
 /* Handles one event. Returns 0 whatever its outcome, or IDEM_EINVALID for an invocation
@@ -225,41 +228,41 @@ int idem_lambda_handle(struct idem_lambda *lambda,
 /* Serves the Runtime API at @api, "HOST:PORT" of this machine (AWS_LAMBDA_RUNTIME_API),
  * and returns only when it cannot go on.
  *
- * IDEM_EINVALID      @api is not such an address.
+ * IDEM_EINVALID      @api is not an address of this form.
  * IDEM_ECONFIG       libcurl is too old.
  * IDEM_EUNAVAILABLE  The API does not answer, or refuses a request.
  */
 int idem_lambda_serve(struct idem_lambda *lambda, const char *api,
                       struct idem_error *ret_error);
 
-/* The whole runtime, for a main(): reads the environment, reports errors in it, and
- * serves. @run may be NULL: the program that _HANDLER names. Returns an exit status,
- * and only when it cannot go on. */
+/* Runs the whole runtime, for a main(): reads the settings from the environment,
+ * reports errors in them, and serves. @run may be NULL: the program that _HANDLER
+ * names. Returns an exit status, and only when it cannot go on. */
 int idem_lambda_main(idem_lambda_fn *run);
 
 /* ---- The units of an event, for a runtime of another language ----------- */
 
-/* @json is valid until it returns. */
+/* Receives the JSON of idem_lambda_units(), which is valid during the call only. */
 typedef void idem_lambda_take_fn(void *ctx, struct idem_slice json);
 
 /* Passes @take the units of the event, each with the key, scope and fingerprint that a
- * runtime should claim. This claims nothing, opens no store and runs no handler.
+ * runtime should claim. It opens no store, claims no key and runs no handler.
  *
  *     {"source": "sqs", "answer": "failures", "units": [{"scope": "...", "key": "...",
  *      "fingerprint": "...", "event": {...}, "group": 0, "first": 0}]}
  *
- * answer is what Lambda expects: a value, http (a request like any other, with no
- * units), failures of single records, or none of them. event is a batch with one
- * record in it. After a failure, later units of the same group wait; a
- * unit with "first" shares the key and the outcome of the unit at that index. A unit
- * with an error in place of the key fails.
+ * "answer" is the response that Lambda expects: a value, http (an ordinary request,
+ * without units), failures of single records, or none. "event" is a batch with one
+ * record in it. After a failure, later units of the same group wait; a unit with
+ * "first" shares the key and the outcome of the unit at that index. A unit with an
+ * error in place of the key fails.
  *
- * With @outcomes (base not NULL), a letter for each unit, "d" done, "f" failed, "w"
- * waited for one that failed, it is the answer to the event: {"batchItemFailures":
- * [...]}.
+ * With @outcomes (base not NULL), a letter for each unit ("d" done, "f" failed, "w"
+ * waited for a unit that failed), it passes @take the response to the event instead:
+ * {"batchItemFailures": [...]}.
  *
- * IDEM_EINVALID  The source of the event is unknown, or the event is not valid; or it is from a source
- *                that takes no report; or an option is not valid.
+ * IDEM_EINVALID  The source of the event is unknown, the event or an option is not
+ *                valid, or @outcomes is given for a source that takes no report.
  * IDEM_ENOMEM
  */
 int idem_lambda_units(const struct idem_lambda_options *options,
@@ -269,13 +272,13 @@ int idem_lambda_units(const struct idem_lambda_options *options,
 
 /* ---- The sources ------------------------------------------------------- */
 
-/* How stable the key of a source's rule is. */
+/* How long the key of a source's rule stays the same. */
 enum idem_lambda_strength {
     IDEM_LAMBDA_REDRIVE_SAFE = 1,    /* The caller chose it: the same however
-                                        often something is sent. */
+                                        often it sends the request. */
     IDEM_LAMBDA_REDELIVERY_SAFE = 2, /* The same in every delivery of one
-                                        message; another one if it is sent
-                                        again. */
+                                        message, but another one if the sender
+                                        sends it again. */
     IDEM_LAMBDA_PER_DELIVERY = 3,    /* The same only while Lambda itself tries
                                         again. */
 };
@@ -285,16 +288,17 @@ struct idem_lambda_source {
     const char *name; /* "sqs" */
     const char *key;  /* Where the rule finds the key: "Records[].messageId". */
     enum idem_lambda_strength strength;
-    const char *busy;    /* The answer while another delivery is at work. */
+    const char *busy;    /* The answer while another delivery works. */
     const char *failure; /* The answer when the handler failed. */
     const char
         *sample; /* The file of a sample event, in tests/lambda/events. */
 };
 
-/* Row @index, from 0; NULL after the last one. */
+/* Returns row @index, from 0; NULL after the last row. */
 const struct idem_lambda_source *idem_lambda_source_at(size_t index);
 
-/* "redrive-safe", "redelivery-safe", "per-delivery"; NULL for any other number. */
+/* Returns "redrive-safe", "redelivery-safe" or "per-delivery"; NULL for any other
+ * number. */
 const char *idem_lambda_strength_name(enum idem_lambda_strength strength);
 
 #pragma GCC visibility pop

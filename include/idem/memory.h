@@ -10,10 +10,10 @@ extern "C" {
 
 #pragma GCC visibility push(default)
 
-/* Opens an empty store in this process, which ends with idem_close(). The same as
- * idem_open("memory:", ...).
+/* Opens an empty store in the memory of this process, like idem_open("memory:", ...).
+ * idem_close() deletes its records. @options may be NULL: IDEM_OPEN_OPTIONS_INIT.
  *
- * IDEM_EINVALID  Options out of range.
+ * IDEM_EINVALID  @options is out of range.
  * IDEM_ENOMEM
  */
 int idem_memory_open(const struct idem_open_options *options,

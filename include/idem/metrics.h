@@ -1,7 +1,7 @@
 /* idem/metrics.h: counters and metrics for monitoring.
  *
  * A meter counts the answers that a process gets from its stores: verdicts and ends,
- * errors by their code, and how long each call took. With a file it counts for all
+ * errors by their code, and the time that each call took. With a file it counts for all
  * processes of this host together, however short-lived, and for any kind of store:
  *
  *     idem_meter_open("/var/lib/idem/meter", IDEM_METER_CREATE, &meter, &error)
@@ -24,9 +24,9 @@
  *
  *        0  8  "IDEMMTR1"
  *       64  .  the counters of struct idem_counters, in its order; 32 places
- *      320  .  errors by the negative of their code; 32 places
- *      576  .  calls: 8 times 32 places, for each enum idem_call: 20 buckets, the
- *              sum in microseconds
+ *      320  .  errors by their negated code; 32 places
+ *      576  .  calls: 8 times 32 places, one row for each enum idem_call: 20 buckets,
+ *              then the sum in microseconds
  *     4096     the end
  */
 #ifndef IDEM_METRICS_H
@@ -43,9 +43,9 @@ extern "C" {
 
 enum idem_call {
     IDEM_CALL_BEGIN,
-    IDEM_CALL_END, /* complete, fail, release, unknown. */
+    IDEM_CALL_END, /* complete, fail, release, retry, unknown. */
     IDEM_CALL_RENEW,
-    IDEM_CALL_OTHER, /* Looks, lists, decisions by persons, purges ... */
+    IDEM_CALL_OTHER, /* Every other verb: expire, get, list ... */
     IDEM_CALLS,
 };
 
@@ -55,15 +55,15 @@ enum idem_call {
 
 /* Work that is expected to succeed regularly. */
 struct idem_metrics_job {
-    const char *key;    /* Of the label: a pattern of keys. */
+    const char *key;    /* The label: a pattern of keys. */
     int64_t success_ms; /* When it last succeeded; 0: never. */
 };
 
 struct idem_metrics {
     size_t size; /* sizeof, set by IDEM_METRICS_INIT. */
     const char
-        *store; /* The URL for the label of all metrics, which has its path or
-                   table, and region; NULL: no label. */
+        *store; /* URL for the label of all metrics: its path or table, and
+                   region; NULL: no label. */
 
     bool has_counters;
     struct idem_counters counters;
@@ -73,29 +73,30 @@ struct idem_metrics {
     uint64_t buckets[IDEM_CALLS][IDEM_METRICS_BUCKETS]; /* Each call once. */
     uint64_t sum_us[IDEM_CALLS];
 
-    bool unseen;    /* Nobody read the store: leave out up and the numbers of
-                       records. */
+    bool unseen;    /* The caller did not read the store: leave out up and the
+                       numbers of records. */
     bool up;        /* The store was read: the numbers of records are known. */
-    int64_t now_ms; /* When. */
+    int64_t now_ms; /* When it was read. */
     uint64_t overdue;
     uint64_t in_progress;    /* Work that runs. */
     uint64_t retry;          /* To be run again, ... */
-    uint64_t retry_attempts; /* ... and the most attempts that one of it has. */
+    uint64_t retry_attempts; /* ... and the most attempts that one record
+                                has. */
     uint64_t failed;
     uint64_t unknown;
     uint64_t unreadable;
-    uint64_t failed_outcomes; /* Completed with a failure of late: see
+    uint64_t failed_outcomes; /* Completed with a failure recently: see
                                  idem_outcome_failed(). */
     bool has_log;             /* The store is a file with a log. */
-    uint64_t log_len;         /* Bytes of that in use. */
+    uint64_t log_len;         /* Bytes of the log that are in use. */
     bool log_held;           /* A process is known to keep it from shrinking. */
     int64_t oldest_ms;       /* Age of the oldest attempt in progress. */
     int64_t oldest_retry_ms; /* How long the oldest retry has waited. */
-    struct idem_metrics_job jobs[IDEM_METRICS_JOBS]; /* Prometheus alone. */
+    struct idem_metrics_job jobs[IDEM_METRICS_JOBS]; /* For Prometheus only. */
     size_t jobs_len;
 
-    bool has_journal; /* Of this host, for all stores:
-                         idem_journal_read_usage(). */
+    bool has_journal; /* The next two, of idem_journal_read_usage(), are known.
+                         They cover all stores of this host. */
     uint64_t journal_entries;
     uint64_t journal_room; /* Bytes left for the journal. */
 };
@@ -105,22 +106,23 @@ struct idem_metrics {
         .size = sizeof(struct idem_metrics), .counters = IDEM_COUNTERS_INIT    \
     }
 
-/* Bytes that are enough for any @metrics. */
+/* A size of @buf that is enough for any @metrics. */
 #define IDEM_METRICS_TEXT_MAX 65536
 
-/* Writes @metrics as Prometheus text into @buf of @cap bytes, with a NUL. *@ret_len
- * is without it.
+/* Writes @metrics as Prometheus text to @buf of @cap bytes, NUL-terminated. *@ret_len
+ * is the length without the NUL.
  *
- * IDEM_EINVALID  It does not fit, or the size is not set.
+ * IDEM_EINVALID  The text does not fit, or the size is not set.
  */
 int idem_metrics_prometheus(const struct idem_metrics *metrics, char *buf,
                             size_t cap, size_t *ret_len);
 
-/* Writes one line in CloudWatch's embedded metric format, for the namespace @space: the
- * counts since @before (NULL: since the beginning), and the numbers of records as they
- * are. The line has only numbers, names, @space and the label.
+/* Writes one line in CloudWatch's embedded metric format, for the namespace @space,
+ * like idem_metrics_prometheus(): the counts since @before (NULL: since the beginning),
+ * and the present numbers of records. The line has only numbers, names, @space and the
+ * label.
  *
- * IDEM_EINVALID  It does not fit, or a size is not set.
+ * IDEM_EINVALID  The line does not fit, or a size is not set.
  */
 int idem_metrics_emf(const struct idem_metrics *metrics,
                      const struct idem_metrics *before, const char *space,
@@ -133,7 +135,7 @@ struct idem_meter;
 
 enum idem_meter_flag {
     IDEM_METER_CREATE =
-        1, /* Make the file, with mode 0600, if it is not there. */
+        1, /* Create the file, with mode 0600, if it does not exist. */
     IDEM_METER_READONLY = 2,
 };
 
@@ -141,8 +143,8 @@ enum idem_meter_flag {
  * closes *@ret_meter.
  *
  * IDEM_ENOTFOUND  The file does not exist, and IDEM_METER_CREATE is not set.
- * IDEM_EDENIED    This user may not use it, or it is not a regular file.
- * IDEM_ECONFIG       It is not a meter, or is one of a newer version.
+ * IDEM_EDENIED    This user may not use the file, or it is not a regular file.
+ * IDEM_ECONFIG    The file is not a meter, or is one of a newer version.
  * IDEM_EFULL, IDEM_EUNAVAILABLE, IDEM_ENOMEM
  */
 int idem_meter_open(const char *path, unsigned flags,

@@ -21,7 +21,7 @@
  *                retry     it may have happened: the next caller takes over
  *                unknown   it may have happened: a person must look
  *
- * A status that no entry matches has the default: exit status 75 is a release; 401,
+ * A status that no entry matches gets the default: exit status 75 is a release; 401,
  * 407, 408, 425, 429 and 503 of HTTP are a release, 502 and 504 unknown; all other
  * statuses complete. An ending without a status is unknown under hold, and a retry
  * under rerun; a table may make it unknown, retry or fail, because only the work itself
@@ -31,7 +31,7 @@
  * its status: the metadata of the result records that ("exit 1 complete", "HTTP 404
  * complete") for idem_outcome_succeeded() and idem_outcome_failed().
  *
- * A table of a name stands for its entries:
+ * The name of a preset stands for its entries:
  *
  *     jobs       0=complete 75=release *=retry
  *     webhook    2xx=complete 401,407,408,425,429,503=release 4xx=complete *=retry
@@ -50,40 +50,41 @@ extern "C" {
 /* Ends the first line of the metadata if an entry named the ending complete. */
 #define IDEM_META_COMPLETE " complete"
 
-/* The kind of endings in a table. */
+/* The kind of endings that a table maps. */
 enum idem_endings {
     IDEM_ENDINGS_EXIT = 1, /* Exit statuses, 0 to 255. */
     IDEM_ENDINGS_HTTP,     /* Statuses of HTTP, 200 to 599. */
-    IDEM_ENDINGS_LAMBDA,   /* The same, and errors by their names. */
+    IDEM_ENDINGS_LAMBDA,   /* Statuses of HTTP, and errors by their names. */
 };
 
 struct idem_outcome_table {
     enum idem_endings of;
     const char *text;      /* NULL: the defaults. */
-    enum idem_status none; /* 0: no entry, so that the policy decides. */
+    enum idem_status none; /* Of an ending without a status; 0: no entry, so
+                              that the policy decides. */
     uint8_t by_status[600];
 };
 
 /* Reads @text, which must stay valid as long as the table is used. NULL: the defaults.
  * The table needs no freeing.
  *
- * IDEM_EINVALID  It is not a table, an entry in it can never match, or exit status 0
+ * IDEM_EINVALID  @text is not a table, an entry in it can never match, or exit status 0
  *                would not complete. The sentence names the entry.
  */
 int idem_outcome_table_read(struct idem_outcome_table *ret_table,
                             enum idem_endings of, const char *text,
                             struct idem_error *ret_error);
 
-/* The outcome of @status; 0: work cannot end with it. *@ret_named is true if an entry
- * matched, and not a default; @ret_named may be NULL. */
+/* Returns the outcome of @status; 0 if work cannot end with that status. *@ret_named is
+ * true if an entry matched, and not a default; @ret_named may be NULL. */
 enum idem_status idem_outcome_of_status(const struct idem_outcome_table *table,
                                         int status, bool *ret_named);
 
-/* The outcome of an error of a Lambda function; 0: no entry matches. */
+/* Returns the outcome of the error @name of a Lambda function; 0: no entry matches. */
 enum idem_status idem_outcome_of_error(const struct idem_outcome_table *table,
                                        const char *name);
 
-/* The outcome of an ending without a status. */
+/* Returns the outcome of an ending without a status, under @policy. */
 enum idem_status idem_outcome_of_none(const struct idem_outcome_table *table,
                                       enum idem_on_expired_lease policy);
 

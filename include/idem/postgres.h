@@ -2,16 +2,17 @@
  *
  *     postgres://[USER@]HOST[:PORT]/DATABASE[?OPTION=VALUE&...]
  *
- * "postgresql:" means the same. All parameters of libpq are allowed, and its other
- * settings count: the environment, a service file, a password file. Our own options:
+ * "postgresql:" means the same. A URL takes all parameters of libpq, and libpq also
+ * reads its other settings: the environment, a service file, a password file. Our own
+ * options:
  *
  *     schema=NAME     where the tables are: a-z 0-9 _ ("idem")
  *     cache=TIME      replay a completed record from memory (cache_max) until so long, 1h
  *                     at most, after it was read; meanwhile the store does not see what
  *                     other processes do to that record, or that they moved the store
  *     prepare=no      no named statements: for PgBouncer in transaction mode
- *     clock=host      the time of this machine counts, not the server's: for tests, and
- *                     where a clock is better kept than the server's
+ *     clock=host      use the clock of this machine, not the server's: for tests, and
+ *                     for a host whose clock is better kept than the server's
  *
  * A connection to another machine uses TLS, and verifies name and certificate
  * (sslmode=verify-full), unless sslmode is set somewhere that libpq reads.
@@ -40,7 +41,8 @@ struct idem_store_kind;
 extern const struct idem_store_kind idem_postgres_kind;
 extern const struct idem_store_kind idem_postgresql_kind;
 
-/* The shortest lease: an owner stops 2 s before its end. */
+/* idem_store_lease_min_ms() of these stores. An owner stops 2 s before its lease ends;
+ * the other half leaves time to renew it. */
 #define IDEM_POSTGRES_LEASE_MIN_MS 4000
 
 /* Like idem_open(), with the part of the URL after "postgres:". The store connects at
@@ -68,8 +70,8 @@ int idem_postgres_open(const char *place,
 int idem_postgres_create(const char *place, bool *ret_created,
                          struct idem_error *ret_error);
 
-/* Writes the SQL that creates them in the schema of @place, NUL-terminated, to @buf of
- * @cap bytes, for use with another tool.
+/* Writes the SQL that creates the schema and the tables of @place, NUL-terminated, to
+ * @buf of @cap bytes, for use with another tool.
  *
  * IDEM_EINVALID  @place cannot be read, or @cap is less than IDEM_POSTGRES_SQL_MAX.
  * IDEM_ENOMEM
@@ -80,11 +82,11 @@ int idem_postgres_template(const char *place, char *buf, size_t cap,
 
 /* Checks the database: that it answers, its version, the schema and the rights in it,
  * its durability settings, replicas and clock, and that records can be trusted. Reports
- * each finding to @each, and changes nothing. @options may be NULL. Blocks as above,
- * and for 35 s while it counts all rows; it reports what it did not check as
- * IDEM_GRADE_SKIP.
+ * each finding to @each, and changes nothing. @options may be NULL. Blocks as
+ * idem_postgres_create() does, and for up to 35 s while it counts all rows; it reports
+ * checks that it left out as IDEM_GRADE_SKIP.
  *
- * IDEM_EINVALID, IDEM_ENOMEM. All else is a finding.
+ * IDEM_EINVALID, IDEM_ENOMEM. Every other error is a finding.
  */
 int idem_postgres_check(const char *place,
                         const struct idem_check_options *options,
@@ -96,19 +98,20 @@ struct idem_postgres_info {
     size_t size; /* sizeof, set by IDEM_POSTGRES_INFO_INIT. */
     const char *schema;
     const char *endpoint; /* HOST:PORT/DATABASE */
-    uint64_t connections; /* Made, or tried. */
-    uint64_t round_trips; /* Over them, beside those that make one. */
-    uint64_t requests;    /* In these. */
+    uint64_t connections; /* Connections made or tried. */
+    uint64_t round_trips; /* Without those that connect. */
+    uint64_t requests;    /* Sent in these round trips. */
 };
 #define IDEM_POSTGRES_INFO_INIT                                                \
     {                                                                          \
         sizeof(struct idem_postgres_info), NULL, NULL, 0, 0, 0                 \
     }
 
-/* Reads what an open store has done. Any thread may call it at any time.
+/* Reads the facts and counts of an open store. Any thread may call it at any time.
  *
  * IDEM_EINVALID  @store is not a PostgreSQL store, or the size of *@ret_info is not
- * set. */
+ *                set.
+ */
 int idem_postgres_inspect(struct idem_store *store,
                           struct idem_postgres_info *ret_info,
                           struct idem_error *ret_error);
@@ -152,8 +155,8 @@ int idem_postgres_inspect(struct idem_store *store,
  * with the same statement. If the first commit succeeded, the statement fails, and
  * idem_begin() returns the outcome.
  *
- * IDEM_ELOST         Another attempt or a person owns the record now, or an outcome is on
- *                    record; where the record was read.
+ * IDEM_ELOST         Another attempt or a person owns the record now, or an outcome is
+ *                    on record. (Only if this call read the record.)
  * IDEM_EINVALID      The attempt was not STARTED, its store is not in PostgreSQL, or
  *                    @result is too long.
  * IDEM_EUNAVAILABLE, IDEM_ECONFIG, IDEM_EDENIED, IDEM_ECORRUPT, IDEM_ENOMEM

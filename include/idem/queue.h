@@ -17,13 +17,18 @@ extern "C" {
  *     idem_op_code(op), idem_op_take_attempt(op, ...)
  *     idem_op_destroy(op)
  *
- * Answers come back only inside idem_queue_reap(), on the thread that calls it,
- * in any order. Without IDEM_OPEN_THREAD that call also does the work: what was
- * submitted since the last call runs together, with one flush to the disk.
+ * Answers come back only inside idem_queue_reap(), on the thread that calls it, in any
+ * order. Without IDEM_OPEN_THREAD that call also does the work: all ops that were
+ * submitted since the last call run together, with one flush to the disk.
  */
 struct idem_queue;
 
-/* IDEM_EINVALID, IDEM_ENOMEM */
+/* Creates a queue for @store. The caller destroys *@ret_queue, before it closes the
+ * store.
+ *
+ * IDEM_EINVALID  The store was opened in another process, before fork().
+ * IDEM_ENOMEM
+ */
 int idem_queue_create(struct idem_store *store, struct idem_queue **ret_queue,
                       struct idem_error *ret_error);
 
@@ -31,9 +36,13 @@ int idem_queue_create(struct idem_store *store, struct idem_queue **ret_queue,
  * the queue and its ops. NULL is allowed. */
 void idem_queue_destroy(struct idem_queue *queue);
 
-/* A descriptor that is readable while idem_queue_reap() has something to do, for poll()
- * and similar functions. It belongs to the queue: do not read from it or close it.
- * IDEM_EUNAVAILABLE if none is left. */
+/* Returns a descriptor that is readable while idem_queue_reap() has something to do,
+ * for poll() and similar functions. It belongs to the queue: do not read from it or
+ * close it.
+ *
+ * IDEM_EINVALID      The store of the queue was closed.
+ * IDEM_EUNAVAILABLE  No descriptor is left.
+ */
 int idem_queue_fd(struct idem_queue *queue);
 
 /* Submits @op, from any thread. On failure the op still belongs to the caller. The same
@@ -41,25 +50,26 @@ int idem_queue_fd(struct idem_queue *queue);
  * its nonce, by which the store recognises its earlier success.
  *
  * IDEM_EUNAVAILABLE  queue_max ops are queued: reap some first. Or the clock or the
- *                    random source is away. An end or a renewal is never refused
- *                    for want of room.
- * IDEM_EINVALID      The op is in flight, the store of the queue was closed, or the
+ *                    random source does not answer. A full queue never refuses an
+ *                    end or a renewal.
+ * IDEM_EINVALID      The op is in flight or gave its attempt away, its lease is too
+ *                    short for the store, the store of the queue was closed, or the
  *                    handle crossed a fork().
  */
 int idem_queue_submit(struct idem_queue *queue, struct idem_op *op,
                       struct idem_error *ret_error)
     __attribute__((warn_unused_result));
 
-/* Returns one op that was answered, which belongs to the caller again; or NULL after
- * @timeout_ms (0: do not wait for others, although this call's own work may take time;
- * -1: no limit) or if nothing is in flight. An op that the store cannot start within
- * its timeout_ms comes back with IDEM_EUNAVAILABLE. */
+/* Returns an op that was answered, which then belongs to the caller again. Returns NULL
+ * after @timeout_ms without an answer (0: do not wait for others, although this call's
+ * own work may take time; -1: no limit), or at once if no op is in flight. An op that
+ * the store cannot start within its timeout_ms comes back with IDEM_EUNAVAILABLE. */
 struct idem_op *idem_queue_reap(struct idem_queue *queue, int64_t timeout_ms);
 
 /* Submits @n ops together, so that they share work: the store reads the outcomes that
- * are already on record at one moment. Call it at the end of an iteration of an event
- * loop, on the thread that reaps. Afterwards reap until there is no op: answers that
- * came before that do not make the descriptor readable.
+ * are already on record in one go, as of one moment. Call it at the end of an iteration
+ * of an event loop, on the thread that reaps. Afterwards reap until idem_queue_reap()
+ * returns NULL: answers that arrive before that do not make the descriptor readable.
  *
  * Returns how many ops it refused. It moves them to the front of @ops, in any order;
  * they still belong to the caller. *@ret_error has the reason for one of them;
@@ -71,14 +81,14 @@ size_t idem_queue_submit_all(struct idem_queue *queue, struct idem_op **ops,
                              size_t n, struct idem_error *ret_error)
     __attribute__((warn_unused_result));
 
-/* How many submitted ops were not reaped yet. */
+/* Returns how many submitted ops were not reaped yet. */
 size_t idem_queue_len(struct idem_queue *queue);
 
-/* These make ops: they copy and check the arguments of the verb, and contact no store.
- * The caller destroys *@ret_op. An attempt may be destroyed before the op that ends it
- * comes back; idem_op_record() then has the record. wait_ms of a request must be 0,
- * because an op is answered at once: to wait for another's attempt, make an op with
- * join_fence and submit it again after a pause.
+/* The functions below create ops. They check and copy the arguments of the verb, and
+ * contact no store. The caller destroys *@ret_op. An attempt may be destroyed before
+ * the op that ends it comes back; idem_op_record() then has the record. wait_ms of a
+ * request must be 0, because an op is answered at once: to wait for another's attempt,
+ * make an op with join_fence and submit it again after a pause.
  *
  * IDEM_EINVALID, IDEM_ENOMEM
  */
@@ -100,23 +110,24 @@ int idem_op_import(const struct idem_record *record, struct idem_op **ret_op,
 void idem_op_set_user(struct idem_op *op, void *user);
 void *idem_op_user(const struct idem_op *op);
 
-/* The identity of the op's record, IDEM_ID_LEN bytes that belong to the op; zeros for
- * an op that is not about a single record. */
+/* Returns the identity of the op's record, IDEM_ID_LEN bytes that belong to the op;
+ * zeros for an op that is not about a single record. */
 const uint8_t *idem_op_id(const struct idem_op *op);
 
-/* The answer of a reaped op: 0 or an enum idem_code, with its sentence. */
+/* Return the answer of a reaped op: 0 or an enum idem_code, and its sentence, which
+ * belongs to the op. */
 int idem_op_code(const struct idem_op *op);
 const struct idem_error *idem_op_error(const struct idem_op *op);
 
-/* The verdict of a begin whose code is 0. */
+/* Returns the verdict of a begin whose code is 0. */
 enum idem_verdict idem_op_verdict(const struct idem_op *op);
 
-/* For an import whose code is 0: false if the store kept the record that it had, or if
- * the imported record is past its retention. */
+/* Returns, for an import whose code is 0, whether the store added the record: false if
+ * it kept the record that it had, or if the imported record is past its retention. */
 bool idem_op_added(const struct idem_op *op);
 
-/* The record after the op; NULL: none. Valid until the op is submitted again or
- * destroyed, or its attempt is taken. */
+/* Returns the record after the op; NULL if there is none. Valid until the op is
+ * submitted again or destroyed, or its attempt is taken. */
 const struct idem_record *idem_op_record(const struct idem_op *op);
 
 /* Moves the attempt of a begin whose code is 0 out of @op, which can then only be

@@ -1,4 +1,5 @@
-/* record.h: the record of an operation, which its attempts carry; <idem.h> has it. */
+/* record.h: the record of an operation, which each attempt carries; <idem.h> includes
+ * it. */
 #ifndef IDEM_RECORD_H
 #define IDEM_RECORD_H
 
@@ -16,8 +17,8 @@ enum idem_status {
     IDEM_STATUS_FAILED = 3,
     IDEM_STATUS_UNKNOWN = 4,
     IDEM_STATUS_RELEASED = 5,
-    /* Of an outcome, a filter, and idem_record_status(). On record it is
-     * IN_PROGRESS with retry set; 6 and 7 are verdicts. */
+    /* Only in an outcome, a filter and idem_record_status(): a stored record is
+     * IN_PROGRESS with retry set. (6 and 7 are verdicts.) */
     IDEM_STATUS_RETRY = 8,
 };
 
@@ -33,19 +34,20 @@ struct idem_result {
     struct idem_slice bytes;        /* At most IDEM_RESULT_MAX. */
     struct idem_slice content_type; /* At most 255 bytes; may be empty. */
     struct idem_slice meta;         /* At most IDEM_META_MAX, in a format of
-                                       your choice. <idem/form.h> has the one of
-                                       the front ends. */
+                                       your choice. <idem/form.h> describes the
+                                       format of the front ends. */
     bool not_kept; /* A tombstone: done, but the bytes were not kept. */
 };
 
-/* How an attempt ended that a newer one followed. */
+/* How an earlier attempt of the record ended. */
 enum idem_past_end {
     IDEM_PAST_RELEASED = 1,
     IDEM_PAST_TAKEN_OVER = 2, /* Its lease ended, and another attempt
                                  followed. */
     IDEM_PAST_RESOLVED = 3,   /* A person decided; the owner is that person. */
     IDEM_PAST_RETRIED = 4,    /* Its owner requested another run. */
-    IDEM_PAST_REOPENED = 5,   /* A person, the owner here, requested a run. */
+    IDEM_PAST_REOPENED = 5,   /* A person, the owner here, requested another
+                                 run. */
 };
 
 struct idem_past {
@@ -54,15 +56,15 @@ struct idem_past {
     int64_t started_ms;
     int64_t ended_ms;
     enum idem_past_end end;
-    /* RESOLVED and REOPENED: the record until then. Else 0 and empty. */
+    /* RESOLVED and REOPENED: the record before that decision. Else 0 and empty. */
     enum idem_status was;
-    struct idem_slice meta; /* The first line of its result's metadata, at most
-                               IDEM_PAST_META_MAX bytes of it: "exit 3". */
-    struct idem_slice text; /* Its error or its note, at most
-                               IDEM_PAST_TEXT_MAX bytes of it. */
+    struct idem_slice meta; /* The first line of its result's metadata, cut
+                               after IDEM_PAST_META_MAX bytes: "exit 3". */
+    struct idem_slice text; /* Its error or its note, cut after
+                               IDEM_PAST_TEXT_MAX bytes. */
 };
 
-/* A record. Read-only; the slices belong to whatever holds the record. */
+/* A record. Read-only; its slices belong to the attempt, op or answer that holds it. */
 struct idem_record {
     struct idem_slice scope;
     struct idem_slice key;
@@ -70,8 +72,8 @@ struct idem_record {
     enum idem_status status;
     enum idem_on_expired_lease on_expired_lease;
     struct idem_slice owner;       /* For people. */
-    struct idem_slice traceparent; /* That of the attempt's caller; see struct
-                                      idem_request. May be empty. */
+    struct idem_slice traceparent; /* From the caller that started the attempt;
+                                      see struct idem_request. May be empty. */
     uint64_t fence;                /* Grows with every attempt of the key. */
     uint32_t attempts;             /* How many times work started. */
     uint32_t retried;              /* How many of them do not count towards
@@ -90,11 +92,11 @@ struct idem_record {
     int64_t expires_ms;   /* End of retention; IDEM_NEVER: no end. */
     int64_t retention_ms; /* The longest that was requested in this life. */
     struct idem_slice fingerprint; /* Empty: not checked. */
-    struct idem_result result;     /* In progress: that of the newest attempt
-                                      that ended with idem_retry(). Its bytes
-                                      are left out in a list and after a
-                                      takeover ... */
-    uint64_t result_len;           /* ... and this is their number. */
+    struct idem_result result;     /* In progress: the result of the newest
+                                      attempt that ended with idem_retry(). A
+                                      list and a takeover leave out its bytes
+                                      ... */
+    uint64_t result_len;           /* ... and this gives their number. */
     struct idem_slice error;       /* Of failed work. */
     struct idem_slice note;        /* Of unknown, released, resolved, retry. */
     bool by_lease; /* Unknown, or failed ("gave up"), because the lease ended
@@ -102,11 +104,12 @@ struct idem_record {
     uint64_t
         in_doubt; /* Fence of an attempt of this life that may have done the
                      work without recording an outcome, as long as no person has
-                     decided; 0: none, or one in the history. */
+                     decided; 0: there is no such attempt, or it is in the
+                     history. */
     bool retry;   /* In progress, but the attempt is over: the next begin starts
                      as a takeover, after the pause. */
-    struct idem_slice input; /* Its bytes are left out where those of the result
-                                are, and after the functions that end an
+    struct idem_slice input; /* Comes without its bytes in a list, after a
+                                takeover, and after the functions that end an
                                 attempt. */
     uint64_t input_len;
     struct idem_past history[IDEM_HISTORY_MAX]; /* Newest first. */
@@ -114,7 +117,8 @@ struct idem_record {
     bool overdue; /* Set only by idem_get() and idem_list(): in progress, and
                      late by the store's own clock. */
 
-    /* For stores: who may end this attempt, and proofs of the parts. */
+    /* For stores: the credential of the attempt, and the boot on which its lease was
+     * counted. */
     uint8_t nonce[16];
     uint8_t boot_id[16];
 
@@ -125,15 +129,16 @@ struct idem_record {
     int64_t lease_end_boot_ms;
     uint8_t result_digest[16];
     uint8_t input_digest[16];
-    struct idem_slice unknown_fields; /* Of a later minor version; kept. */
+    struct idem_slice unknown_fields; /* From a later minor version; a store
+                                         keeps them. */
 };
 
-/* "in_progress", "completed", "failed", "unknown", "released", "retry"; NULL if
- * none. */
+/* Returns "in_progress", "completed", "failed", "unknown", "released" or "retry"; NULL
+ * for any other number. */
 const char *idem_status_name(enum idem_status status);
 
-/* The status that the commands show: that of @record, or IDEM_STATUS_RETRY if retry is
- * set. */
+/* Returns the status that the commands show: IDEM_STATUS_RETRY if @record->retry is
+ * set, else @record->status. */
 enum idem_status idem_record_status(const struct idem_record *record);
 
 #pragma GCC visibility pop

@@ -14,10 +14,10 @@
  *     |
  *     idem_renewer_destroy(renewer)
  *
- * The thread renews an attempt whenever a third of the remaining lease has passed;
- * while the store does not answer, it tries more often as the lease comes to its end.
- * It renews one attempt at a time, so while it waits for a store, the other attempts
- * wait too: use a renewer for each store, and leases longer than three timeouts of the
+ * The thread renews an attempt once a third of its remaining lease has passed; while
+ * the store does not answer, it tries more often the closer the end of the lease is. It
+ * renews one attempt at a time, so while it waits for a store, the other attempts wait
+ * too: use a renewer for each store, and leases longer than three timeouts of the
  * store. */
 #ifndef IDEM_RENEWER_H
 #define IDEM_RENEWER_H

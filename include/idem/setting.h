@@ -21,10 +21,11 @@ enum idem_setting_kind {
     IDEM_SETTING_TIME = 1, /* 500ms, 30s, 5m, 2h, 7d; a value in ms. */
     IDEM_SETTING_SIZE,     /* 512, 64k, 8M, 1G, in powers of 1024; in bytes. */
     IDEM_SETTING_COUNT,    /* Decimal digits. */
-    IDEM_SETTING_WORD,     /* One of @words: @min is the first, and so on. */
+    IDEM_SETTING_WORD,     /* One of words; the value is min for the first, min
+                              + 1 for the next, and so on. */
 };
 
-/* The kind of a setting's value. */
+/* The values that a setting takes. */
 struct idem_setting {
     enum idem_setting_kind kind;
     int64_t min;
@@ -55,7 +56,8 @@ struct idem_setting {
 #define IDEM_SETTING_MAX_RESULT                                                \
     IDEM_SETTING(IDEM_SETTING_SIZE, .max = IDEM_RESULT_MAX)
 
-/* Reads @text, the value of the setting that users know as @name.
+/* Reads @text, the value of the setting that users know as @name, into *@ret_value:
+ * milliseconds, bytes, a count or the number of a word.
  *
  * IDEM_EINVALID  @text is not a value of @setting; *@ret_value is unchanged.
  */
@@ -63,8 +65,8 @@ int idem_setting_read(const struct idem_setting *setting, const char *name,
                       const char *text, int64_t *ret_value,
                       struct idem_error *ret_error);
 
-/* Writes a time to @buf in the same form: "7d", "90s", "never"; from ten of a unit on,
- * drops the fraction of that unit. */
+/* Writes the time @ms to @buf in the same form: "7d", "90s", "never". From ten of a
+ * unit on, it drops the fraction of that unit. */
 void idem_setting_time(int64_t ms, char buf[32]);
 
 #pragma GCC visibility pop

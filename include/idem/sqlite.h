@@ -10,20 +10,21 @@ extern "C" {
 
 #pragma GCC visibility push(default)
 
-/* Opens the store in the file @path. The same as idem_open("sqlite:PATH", ...), whose
- * errors it has; its options may follow the path here too.
+/* Opens the store in the file @path, like idem_open("sqlite:PATH", ...), with the same
+ * errors. The options of that URL may follow the path.
  *
  * Beside the file are PATH-wal and PATH-shm (SQLite's), PATH-lock (ours), and
  * PATH-reserve, 4 MiB of disk for ending attempts when the disk is full. All of them
- * are the store: copy, move or delete them together, and only while nobody uses them.
+ * are the store: copy, move or delete them together, and only while no process uses
+ * them.
  */
 int idem_sqlite_open(const char *path, const struct idem_open_options *options,
                      struct idem_store **ret_store,
                      struct idem_error *ret_error);
 
-/* Creates the store in the file @path, even if its options include create=no, and sets
- * *@ret_created to whether it did. Does not change an existing store. Its errors are
- * those of idem_open().
+/* Creates the store in the file @path, even if the options after the path include
+ * create=no, and sets *@ret_created to whether it did. Does not change an existing
+ * store. Its errors are those of idem_open().
  */
 int idem_sqlite_create(const char *path, bool *ret_created,
                        struct idem_error *ret_error);
@@ -52,13 +53,14 @@ struct idem_sqlite_info {
     uint64_t records[6]; /* By enum idem_status, expired ones too. */
     int64_t known_ms;  /* The newest time in the file, at most a second late. */
     bool is_copy;      /* The file is older than the store that was here before,
-                          and was not marked. False if that cannot be known. */
+                          and was not marked as restored. Also false if that
+                          cannot be known. */
     uint64_t restores; /* How often it was marked as restored ... */
     int64_t restored_ms; /* ... and when last; 0: never. */
     uint8_t id[16]; /* Of the store; random. Zeros: an application's database,
                        which has none. */
-    bool is_other;  /* PATH-lock knows another store, or none: nothing can begin
-                       or end in this one. */
+    bool is_other;  /* PATH-lock knows another store, or none: no attempt can
+                       begin or end in this file. */
     bool of_application; /* The database of an application, which changes the
                             records in its own transactions
                             (idem_sqlite_begin_in()): it has no lock file and no
@@ -70,9 +72,9 @@ struct idem_sqlite_info {
             false, 0, 0, {0}, false, false                                     \
     }
 
-/* The state of @store's file. Start *@ret_info from IDEM_SQLITE_INFO_INIT.
+/* Reads the state of @store's file. Start *@ret_info from IDEM_SQLITE_INFO_INIT.
  *
- * IDEM_EINVALID      The store is not a SQLite store, or the size is not set.
+ * IDEM_EINVALID  The store is not a SQLite store, or the size is not set.
  * IDEM_EUNAVAILABLE, IDEM_ECORRUPT, IDEM_ENOMEM
  */
 int idem_sqlite_inspect(struct idem_store *store,
@@ -83,7 +85,7 @@ struct idem_sqlite_log_info {
     size_t size; /* sizeof, set by IDEM_SQLITE_LOG_INFO_INIT. */
     uint64_t
         len;     /* Bytes of the log that are in use: its file may be longer. */
-    int64_t pid; /* A process that keeps it from shrinking; 0: none is known. */
+    int64_t pid; /* A process that keeps it from shrinking; 0: unknown. */
     char process[16]; /* Its name. */
 };
 #define IDEM_SQLITE_LOG_INFO_INIT                                              \
@@ -91,8 +93,8 @@ struct idem_sqlite_log_info {
         sizeof(struct idem_sqlite_log_info), 0, 0, ""                          \
     }
 
-/* How long the log of @store is, and which process keeps it from shrinking by a
- * transaction that it keeps open in the file, such as a backup or a shell. Start
+/* Reads how long the log of @store is, and which process keeps it from shrinking
+ * because it has a transaction open in the file, such as a backup or a shell. Start
  * *@ret_log from IDEM_SQLITE_LOG_INFO_INIT. If the log is longer than 32 MiB, this
  * looks for that process for up to a fifth of a second; it cannot find a process in
  * another PID namespace.
@@ -106,22 +108,23 @@ int idem_sqlite_log(struct idem_store *store,
 
 /* ---- A file that was put back from a copy ---- */
 
-/* A copy lacks everything that was recorded after it was made. Nothing can bring that
- * back: an operation that began or completed since then runs again when its caller
- * retries. But records that are open in the copy must not count as open, and no fence
- * may be issued twice. To put the copy in its place:
+/* A copy lacks everything that the store recorded after the copy was made. Nothing can
+ * bring that back: an operation that began or completed since then runs again when its
+ * caller retries. But records that are open in the copy must not count as open, and no
+ * fence may be issued twice. To put the copy in its place:
  *
  *     stop all users; delete PATH-wal and PATH-shm; copy the file to PATH
  *     idem_sqlite_mark_restored(PATH, ...)
  *
  * Until then a store that is older than the one before it refuses to open
- * (IDEM_ECONFIG), and so does a store that PATH-lock does not know: another one, or one
- * in a new place without its lock file. A copy that is less than a second older than
- * the store that it replaces cannot be told from it.
+ * (IDEM_ECONFIG), and so does a store that PATH-lock does not know: another store, or a
+ * store in a new place without its lock file. idem cannot tell a copy that is less than
+ * a second older from the store that it replaces.
  */
 struct idem_sqlite_restored {
     size_t size;       /* sizeof, set by IDEM_SQLITE_RESTORED_INIT. */
-    uint64_t unknown;  /* Attempts in progress: they are unknown now. */
+    uint64_t unknown;  /* Attempts that were in progress, and are unknown
+                          now. */
     uint64_t cut_off;  /* Other records that their owners could still have
                           ended, and can no longer. */
     uint64_t corrupt;  /* Records that cannot be trusted; they are unchanged. */
@@ -146,20 +149,20 @@ typedef void idem_sqlite_progress_fn(void *ctx, uint64_t records);
  * IDEM_SQLITE_RESTORED_INIT; @progress may be NULL.
  *
  * Every attempt in progress, whatever its policy and its lease, becomes unknown for a
- * person to resolve, with a note that gives the reason. Its former owner, or that of
- * any other record that could still be ended, gets IDEM_ELOST. Every later fence is
- * above all earlier ones, including those issued since the copy was made: fences are
- * now at least the store's time in microseconds. Other users of the store wait, or find
- * it busy, until all is done. If a call fails or dies midway, call again: nothing is
- * done twice. But a second call treats every attempt in progress as one of the copy,
- * including those that began after the first.
+ * person to resolve, with a note that gives the reason. The former owner of such an
+ * attempt, and the owner of any other record that it could still end, gets IDEM_ELOST.
+ * Every later fence is above all earlier ones, including those issued since the copy
+ * was made: fences are now at least the store's time in microseconds. Other users of
+ * the store wait, or find it busy, until this is done. If a call fails or its process
+ * dies midway, call again: no step happens twice. But a second call takes every attempt
+ * in progress for one of the copy, including attempts that began after the first call.
  *
- * IDEM_ENOTFOUND     The file does not exist.
+ * IDEM_ENOTFOUND  The file does not exist.
  * IDEM_ECORRUPT   The file is damaged, or the log beside it belongs to another file;
- *                    nothing was marked. (Single records that cannot be trusted
- *                    are counted, and are not an error.)
- * IDEM_EUNKNOWN      The store is marked, but the lock file could not be written:
- *                    the next open may refuse it still.
+ *                 nothing was marked. (A single record that cannot be trusted is
+ *                 counted, and is not an error.)
+ * IDEM_EUNKNOWN   The store is marked, but the lock file could not be written: the next
+ *                 open may still refuse the store.
  * It also returns the other errors of idem_open().
  */
 int idem_sqlite_mark_restored(const char *path,
@@ -167,10 +170,11 @@ int idem_sqlite_mark_restored(const char *path,
                               struct idem_sqlite_restored *ret_restored,
                               struct idem_error *ret_error);
 
-/* The same if the database is missing or empty, and cannot be restored: creates a new
- * store in its place. Everything that the old store recorded is lost, and runs again
- * when its caller retries. Without this call the place is refused (IDEM_ECONFIG),
- * because PATH-lock knows that a store was created there.
+/* Creates a new store at @path in place of a database that is missing or empty and
+ * cannot be restored, and marks it like idem_sqlite_mark_restored(). Everything that
+ * the old store recorded is lost, and runs again when its caller retries. Without this
+ * call idem_open() refuses the place (IDEM_ECONFIG), because PATH-lock knows that a
+ * store was created there. The errors are the same.
  */
 int idem_sqlite_accept_loss(const char *path, idem_sqlite_progress_fn *progress,
                             void *ctx,
@@ -181,22 +185,23 @@ int idem_sqlite_accept_loss(const char *path, idem_sqlite_progress_fn *progress,
 
 /* The store takes its time from the wall clock once in a boot, and never goes back.
  * While nothing synchronizes that clock (adjtimex(2)), its time expires nothing. But if
- * a clock that counts as synchronized was ahead, the store follows it for good. This
- * sets the time of the store at @path back to this host's clock, if that is earlier.
- * Fences, leases and outcomes stay safe: fences continue above the former time, no
- * lease lasts longer than its length from now, and a record that ended later than now
- * is kept for a whole retention. Restart programs that have the store open afterwards.
- * The call can be killed and repeated: until it is done, records are kept for too long.
- * Its errors are those of idem_open().
+ * a clock that counts as synchronized was ahead, the store keeps that time. This sets
+ * the time of the store at @path back to this host's clock, if that is earlier. Fences,
+ * leases and outcomes stay safe: fences continue above the former time, no lease lasts
+ * longer than its length from now, and a record that ended later than now is kept for a
+ * whole retention. Restart programs that have the store open afterwards. The call may
+ * be interrupted and repeated: until it is done, the store keeps records for too long.
+ * *@ret_from_ms and *@ret_to_ms are the store's time before and after. The errors are
+ * those of idem_open().
  */
 int idem_sqlite_set_clock(const char *path,
                           const struct idem_open_options *options,
                           int64_t *ret_from_ms, int64_t *ret_to_ms,
                           struct idem_error *ret_error);
 
-/* How far the time of @store advanced when it was first used after this boot of the
- * host, and how much of that is still in doubt because nothing is known to synchronize
- * the clock: records expire that much later.
+/* Reads how far the time of @store advanced when it was first used after this boot of
+ * the host, in ms, and how much of that is still in doubt because nothing is known to
+ * synchronize the clock: records expire that much later.
  *
  * IDEM_EINVALID  The store is not an SQLite store.
  * IDEM_EUNAVAILABLE, IDEM_ECORRUPT, IDEM_ENOMEM
@@ -221,9 +226,10 @@ int idem_sqlite_clock(struct idem_store *store, int64_t *ret_jump_ms,
  * The first call creates the tables idem_record and idem_clock in the caller's
  * database. idem_open() opens such a database with IDEM_OPEN_READONLY to list and read
  * the records, and refuses it otherwise (IDEM_ECONFIG). These functions use no lock but
- * the transaction; on an error, roll back. End an attempt that began in a transaction
- * in the same or a later transaction, and not with idem_complete() and the like. The
- * caller's PRAGMA synchronous decides how durable a commit is.
+ * the transaction; after an error, roll back. End an attempt that began in a
+ * transaction in the same or a later transaction with these functions, not with
+ * idem_complete() and the like. The caller's PRAGMA synchronous decides how durable a
+ * commit is.
  *
  * A claim that is committed before its end has a lease like any other: renew it with
  * idem_sqlite_renew_in() in a transaction of its own, and start no further effect once
@@ -234,7 +240,7 @@ int idem_sqlite_clock(struct idem_store *store, int64_t *ret_jump_ms,
  * or have a SQLite of their own. They use the SQL functions of the loadable extension
  * mod_idem instead: idem-sqlite(7).
  *
- * Nothing deletes these records automatically. To delete those past their retention:
+ * No function deletes these records. To delete those past their retention:
  *
  *     DELETE FROM idem_record
  *     WHERE status IN (2, 5) AND deadline < unixepoch() * 1000
@@ -246,7 +252,7 @@ struct sqlite3;
  * attempt.
  *
  * IDEM_EINVALID      No transaction is open on @db, or @request is not valid.
- * IDEM_ECONFIG       The tables are of another version of idem.
+ * IDEM_ECONFIG       The tables belong to another version of idem.
  * IDEM_EUNAVAILABLE  The database is locked, or the clock cannot be read.
  * IDEM_EFULL, IDEM_EDENIED, IDEM_ECORRUPT, IDEM_ENOMEM
  */
@@ -267,16 +273,18 @@ int idem_sqlite_end_in(struct sqlite3 *db, struct idem_attempt *attempt,
                        struct idem_error *ret_error)
     __attribute__((warn_unused_result));
 
-/* Completes @attempt with @result (NULL: an empty one), in the same way. */
+/* Completes @attempt with @result (NULL: an empty result) in the transaction that is
+ * open on @db. The errors are those of idem_sqlite_end_in(). */
 int idem_sqlite_complete_in(struct sqlite3 *db, struct idem_attempt *attempt,
                             const struct idem_result *result,
                             struct idem_error *ret_error)
     __attribute__((warn_unused_result));
 
 /* Extends the lease of a committed claim to @lease_ms from now (0: the length that was
- * requested at begin); never shortens it. It takes effect when the caller commits.
+ * requested at begin); never shortens it. The renewal takes effect when the caller
+ * commits.
  *
- * IDEM_ELOST         Another attempt owns the record now, or it was ended.
+ * IDEM_ELOST         Another attempt owns the record now, or this attempt has ended.
  * IDEM_EINVALID      No transaction is open, the attempt was not STARTED, or it
  *                    was begun in a store.
  * IDEM_EUNAVAILABLE, IDEM_EFULL, IDEM_EDENIED, IDEM_ECORRUPT, IDEM_ENOMEM

@@ -30,21 +30,22 @@ struct idem_value {
 /* A statement and its parameters. Bind the values, and never insert them into the text:
  * they hold bytes that other people chose. */
 struct idem_statement {
-    const char *text; /* With a NUL. Its n-th parameter has the value values[n -
-                         1]. */
-    int64_t rows;     /* Rows that it must return or change, else roll back. */
+    const char *text; /* NUL-terminated. The value of its n-th parameter is
+                         values[n - 1]. */
+    int64_t rows;     /* How many rows it must return or change. On any other
+                         number, roll back. */
     size_t values_len;
     struct idem_value values[IDEM_STATEMENT_VALUES_MAX];
 };
 
 struct idem_attempt;
 
-/* Call this after the commit of the statement that ends @attempt. It gives the attempt
- * the outcome as its record, ends its lease, and wakes callers of this process that
- * wait for the outcome. Ending the attempt again with the same content then returns 0.
- * After this call the statement is not valid. For an attempt without a statement, such
- * as one made from a token whose end was committed elsewhere, it only ends the lease.
- * It contacts and changes no store. */
+/* Call this after the commit of the statement that ends @attempt. It sets the record of
+ * the attempt to the outcome, ends the lease, and wakes the callers in this process
+ * that wait for the outcome. Ending the attempt again with the same content then
+ * returns 0. After this call the statement is not valid. For an attempt without a
+ * statement, such as one made from a token whose end was committed elsewhere, it only
+ * ends the lease. It contacts and changes no store. */
 void idem_attempt_recorded(struct idem_attempt *attempt);
 
 #pragma GCC visibility pop
