@@ -1,4 +1,4 @@
-/* The directory of a journal: its names, its files, their locks. */
+/* Walks the directory of a journal, and opens, locks and reads its files. */
 #include "journal/journal.h"
 
 #include "base/heap.h"
@@ -22,7 +22,8 @@ int idem__journal_errno(struct idem_error *error, const char *doing,
                        strerror(why));
 }
 
-/* By its length and ending alone: an entry says in its content what it is called. */
+/* Only length and ending count here: idem__entry_decode() compares the rest of the name
+ * with the content. */
 enum idem_journal_state idem__journal_state_of(const char *name)
 {
     const char *end = strrchr(name, '.');
@@ -41,7 +42,8 @@ int idem__journal_walk(const struct idem_journal *journal,
                        idem__journal_name_fn *each, void *ctx,
                        struct idem_error *error)
 {
-    /* A stream of its own: that of one reader has one position. */
+    /* Open the directory anew: threads that shared journal->fd would share one read
+     * position, and each would miss names that another has read. */
     int fd = openat(journal->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *stream = fd < 0 ? NULL : fdopendir(fd);
     struct dirent *found;
@@ -68,8 +70,8 @@ int idem__journal_walk(const struct idem_journal *journal,
 
 static const char not_an_entry[] = "it is not an entry";
 
-/* Locks the file, which is open, and looks at it afterwards: its holder before may have
- * been done with it, or have set it aside. */
+/* Locks the open file, and only then checks that its name still leads to it: the
+ * process that held the lock before may have deleted the file or set it aside. */
 static int lock(struct idem__journal_file *file, int operation,
                 struct idem_error *error)
 {
@@ -104,8 +106,9 @@ static int lock(struct idem__journal_file *file, int operation,
 int idem__journal_hold(struct idem__journal_file *file, int operation,
                        bool make, struct idem_error *error)
 {
-    /* A file that is not regular must not keep us waiting. Some file systems
-     * want to write where they lock. */
+    /* O_NONBLOCK: a file that is not regular, such as a device, must not block this
+     * open. O_RDWR: some file systems, such as NFS, grant an exclusive lock only on a
+     * descriptor that may write. */
     const int flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
     int directory = file->journal->fd;
     int rc;
@@ -132,7 +135,9 @@ int idem__journal_hold(struct idem__journal_file *file, int operation,
                    ? idem__entry_damaged(error, not_an_entry)
                    : idem__journal_errno(error, "open", file->name);
     }
-    /* A new one is waited for: whoever opened it before is done at once. */
+    /* Another process can open a new file before its creator locks it, but such a
+     * process finds it empty and closes it at once. So wait for the lock of a new file,
+     * and never for the lock of an old one. */
     rc = lock(file, operation | (file->made ? 0 : LOCK_NB), error);
     if (rc != 0 && !file->made) {
         idem__journal_release(file);

@@ -1,4 +1,5 @@
-/* The stored form of an entry; its layout is drawn in <idem/journal.h>. */
+/* Encodes and decodes the file of a journal entry; <idem/journal.h> draws its
+ * layout. */
 #include "journal/journal.h"
 
 #include "base/hash.h"
@@ -28,7 +29,7 @@ enum {
 
 static const uint8_t magic[4] = {'I', 'D', 'J', '1'};
 
-/* The texts of @e in the order of the layout. */
+/* The fields of @e in the order of the layout. */
 #define FIELDS_OF(e)                                                           \
     {                                                                          \
         &(e)->store_url, &(e)->scope, &(e)->key,                               \
@@ -68,8 +69,9 @@ void idem__entry_number(char name[IDEM__ENTRY_NAME_MAX + 1], int number)
                    number);
 }
 
-/* When @outcome was known, by the wall clock: the host counts the time since on a
- * clock that nobody sets. 0: there is no clock. */
+/* Returns when the work of @outcome ended, by the wall clock: now, less the time since
+ * then on the boot clock, which nobody can set. Returns 0 if the clocks cannot be
+ * read. */
 static int64_t known_ms(const struct idem_outcome *outcome)
 {
     int64_t ended_ms = outcome->ended_boot_ms;
@@ -104,7 +106,7 @@ void idem__entry_fill(const char *store_url, const struct idem_attempt *attempt,
     memcpy(ret_entry->nonce, record->nonce, sizeof(ret_entry->nonce));
 }
 
-/* Whether @e keeps to the ranges that the rest of the library relies on. */
+/* True if @e is in the ranges that the rest of the library relies on. */
 static bool is_in_range(const struct idem_journal_info *e)
 {
     const struct idem_result *result = &e->outcome.result;
@@ -150,8 +152,9 @@ int idem__entry_encode(const struct idem_journal_info *entry,
     return file->failed ? IDEM_ENOMEM : rc;
 }
 
-/* Reads all of a file that is long enough for its head. False: the lengths do not
- * add up; what comes before such a field is in @e. */
+/* Reads all fields of a file that is long enough for head and tail. Returns false if
+ * the lengths do not add up; @e then has the fields before the one that does not
+ * fit. */
 static bool read_all(struct idem_slice file, struct idem_journal_info *e)
 {
     struct idem_slice *const fields[FIELDS] = FIELDS_OF(e);
@@ -211,7 +214,8 @@ int idem__entry_decode(struct idem_slice file,
         return idem__error_plain(ret_error, rc);
     }
     is_whole = read_all(file, &e) && p[AT_VERSION] == VERSION;
-    /* A torn one may still show what it was about. */
+    /* Report scope and key even of a torn entry, so that a person learns which
+     * operation it is about. */
     if (idem_id(e.scope, e.key, e.id) == 0) {
         ret_entry->scope = e.scope;
         ret_entry->key = e.key;

@@ -1,4 +1,4 @@
-/* A journal: opened, measured, closed, and entries put into it. */
+/* Opens a journal, measures its room, and puts entries into it. */
 #include "base/crash.h"
 #include "base/heap.h"
 #include "core/error.h"
@@ -13,8 +13,8 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-/* A journal leaves so much of its file system free, or this part where that is less; so
- * many times as much is little room. */
+/* A journal leaves LEFT_BYTES of its file system free, or a LEFT_PART-th of it if that
+ * is less; room counts as near its end below NEAR times that. */
 enum {
     LEFT_BYTES = 16 << 20,
     LEFT_PART = 64,
@@ -23,13 +23,13 @@ enum {
 
 struct idem_journal_entry {
     struct idem__journal_file file;
-    char name[IDEM__ENTRY_NAME_MAX + 1]; /* Of the file. */
+    char name[IDEM__ENTRY_NAME_MAX + 1]; /* file.name points here. */
 };
 
 /* ---- Opening ---- */
 
-/* Checks who may write to the directory: its entries are believed, and will be told to
- * stores. */
+/* Refuses a directory to which another user may write: a replay trusts the entries, and
+ * records them in stores with the rights of this user. */
 static int check_owner(int fd, const char *directory, struct idem_error *error)
 {
     struct stat st;
@@ -97,8 +97,8 @@ void idem_journal_close(struct idem_journal *journal)
 
 /* ---- Room ---- */
 
-/* The room of the file system for entries, and whether that is little. A file system
- * without a stated size has room until a write fails. */
+/* Reads the room that the file system has for entries, and whether that is little. A
+ * file system that reports no size has room until a write fails. */
 static int read_room(const struct idem_journal *journal,
                      struct idem_journal_usage *usage, struct idem_error *error)
 {
@@ -168,7 +168,8 @@ int idem_journal_read_usage(struct idem_journal *journal,
 
 /* ---- Putting ---- */
 
-/* Whether the file holds the outcome @bytes, whenever that was put. */
+/* True if the file has the outcome @bytes. The tail does not count, because it has the
+ * time at which the outcome was put. */
 static bool holds(const struct idem__journal_file *file,
                   struct idem_slice bytes)
 {
@@ -182,9 +183,9 @@ static bool holds(const struct idem__journal_file *file,
     return same;
 }
 
-/* Takes an empty file under the first number that is free, or one that holds the
- * outcome already; locked. One that cannot be locked is passed over: another process
- * is at it, or found it empty before it was locked and deleted it. */
+/* Takes, and locks, a new file under the first free number, or a file that has the same
+ * outcome already. It skips a file that it cannot lock: another process either works on
+ * it, or found it empty before this process could lock it, and has deleted it. */
 static int take_file(struct idem_journal_entry *entry, struct idem_slice bytes,
                      struct idem_error *error)
 {
@@ -210,10 +211,10 @@ static int take_file(struct idem_journal_entry *entry, struct idem_slice bytes,
                        IDEM__ENTRY_NUMBERS);
 }
 
-/* Writes @bytes to a file that is new, and flushes it and its name. One that was there is
- * flushed too: its writer may have died before. The file has its last name before it is
- * flushed, so one commit of the file system holds both. A file that a power cut leaves
- * torn fails its checksum. */
+/* Writes @bytes to a new file, and flushes the file and its name. It also flushes a
+ * file that existed, because its writer may have died before its own flush. The file
+ * gets its final name before the flush, so that one commit of the file system makes
+ * both durable. If a power cut tears the file, its checksum fails. */
 static int write_and_flush(const struct idem__journal_file *file,
                            struct idem_slice bytes)
 {
@@ -251,6 +252,8 @@ static int put(struct idem_journal *journal,
         rc = idem__journal_errno(error, "write", entry->name);
     }
     IDEM__CRASH_POINT("journal/put/flushed");
+    /* A file that this call created is not an outcome: delete it. Any other file belongs
+     * to an earlier put, and stays. */
     if (rc == 0) {
         *ret_entry = entry;
     } else if (entry->file.made) {

@@ -1,4 +1,4 @@
-/* The entries of a journal: told to their stores, shown, deleted. */
+/* Replays the entries of a journal into their stores, lists them and deletes them. */
 #include "base/crash.h"
 #include "base/heap.h"
 #include "base/host.h"
@@ -14,27 +14,30 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-/* One look around: a replay where there is a store, else a list. */
+/* One pass over the entries: a replay if there is a store, else a list. */
 struct round {
     struct idem_journal *journal;
     struct idem_store *store;
-    struct idem_slice store_url; /* Only for it; empty: for all. */
+    struct idem_slice store_url; /* Only entries for it; empty: all. */
     idem_journal_fn *each;
     void *ctx;
 
-    char prefix[IDEM__ENTRY_PREFIX_LEN + 1]; /* Names begin with it. */
-    /* Of the files that are due, a walk looks at those from this place on, and then, again,
-     * at those before it. */
+    char prefix[IDEM__ENTRY_PREFIX_LEN + 1]; /* Only files whose names begin
+                                                so. */
+    /* A walk counts the files that are due. In its first round it takes those from
+     * number @place on; in its second (@again), those before it. */
     uint64_t place;
     bool again;
     uint64_t seen;
-    bool ahead; /* The walk comes to the file later. */
+    bool ahead; /* The walk reaches this file later. */
 };
 
 /* ---- One entry ---- */
 
-/* When the work ended, as struct idem_outcome has it; 0: the wall clock was set
- * since, and nobody knows. The store lets no end be before its beginning. */
+/* Returns when the work ended, by the boot clock as in struct idem_outcome. Returns 0,
+ * "when the store records it", if the clocks cannot be read or the wall clock was set
+ * back since then. If it was set forward, the result is too early, but the store
+ * records no end before its beginning. */
 static int64_t ended_boot_ms(const struct idem_journal_info *entry)
 {
     struct idem_clock_reading now;
@@ -46,7 +49,7 @@ static int64_t ended_boot_ms(const struct idem_journal_info *entry)
                : now.boot_ms - (now.wall_ms - entry->written_ms);
 }
 
-/* Ends the attempt that the entry is about. */
+/* Ends the attempt of the entry in the store. */
 static int tell(struct idem_store *store, const struct idem_journal_info *entry,
                 struct idem_error *error)
 {
@@ -70,8 +73,9 @@ static int tell(struct idem_store *store, const struct idem_journal_info *entry,
     return rc;
 }
 
-/* Keeps a file out of every later replay, for a person to see. Where that fails @error
- * says so instead of what is wrong with the entry, which the next replay finds again. */
+/* Renames a file so that no later replay takes it, for a person to see. If that fails,
+ * @error gets this reason: the next replay finds the fault of the entry again
+ * anyway. */
 static void set_aside(const struct idem__journal_file *file, const char *ending,
                       struct idem_error *error)
 {
@@ -98,15 +102,17 @@ static enum idem_journal_state replay(struct idem_store *store,
         IDEM__CRASH_POINT("journal/replay/removed");
         return IDEM_JOURNAL_RECORDED;
     case IDEM_ELOST:
+        /* Another attempt or a person owns the record: its outcome stands. */
         set_aside(file, "lost", error);
         return IDEM_JOURNAL_LOST;
     default:
+        /* The store may record it later, so the entry stays. */
         return IDEM_JOURNAL_WAITING;
     }
 }
 
-/* Looks at one file. Ahead of the walk a file that stays is not reported: the walk will do
- * that. Not 0: @each stopped. */
+/* Replays or shows one file. A file that stays is not reported ahead of the walk,
+ * because the walk reports it later. Returns non-zero if @each stopped. */
 static int look_at(struct round *round, const char *name)
 {
     bool replays = round->store != NULL;
@@ -122,8 +128,9 @@ static int look_at(struct round *round, const char *name)
         return 0;
     }
     info.len = file.len;
-    /* Nothing was put: the writer was killed, or has not locked its new file yet and
-     * will find that it is gone and take another. */
+    /* An empty file has no outcome: its writer was killed, or has created it and not
+     * locked it yet. In the second case the writer finds after its lock that the file
+     * is gone, and takes another. */
     if (rc == 0 && file.len == 0 && info.state == IDEM_JOURNAL_WAITING) {
         if (replays) {
             (void)unlinkat(round->journal->fd, name, 0);
@@ -137,12 +144,13 @@ static int look_at(struct round *round, const char *name)
         rc = idem__entry_decode(idem_bytes(bytes, (size_t)file.len), &info,
                                 &error);
     }
-    /* The digest of the URL in the name says so too, but it has only 32 bits. */
+    /* Compare the whole URL, because the digest in the name has only 32 bits. */
     if (rc == 0 && round->store_url.len > 0 &&
         !idem__slice_equal(round->store_url, info.store_url)) {
         goto done;
     }
-    /* One that could not be read now is what its name says. */
+    /* If the file could not be read this time, the ending of its name gives its
+     * state. */
     info.state = rc == IDEM__JOURNAL_BUSY ? IDEM_JOURNAL_IN_USE
                  : rc == IDEM_ECONFIG     ? IDEM_JOURNAL_NEWER
                  : rc == IDEM_ECORRUPT    ? IDEM_JOURNAL_DAMAGED
@@ -167,8 +175,9 @@ done:
 
 /* ---- All of them ---- */
 
-/* The status of the outcome in the file @name, which orders entries before they are locked
- * and verified; 0: there is no file. A file without a status comes last. */
+/* Returns the status of the outcome in the file @name, by which entries are ordered
+ * before they are locked and verified; 0 if the file does not exist. A file without a
+ * valid status comes last, as RETRY. */
 static uint8_t peek(const struct round *round, const char *name)
 {
     int fd = openat(round->journal->fd, name,
@@ -185,10 +194,10 @@ static uint8_t peek(const struct round *round, const char *name)
     return idem__is_end((enum idem_status)status) ? status : IDEM_STATUS_RETRY;
 }
 
-/* Looks at the entries whose names begin with @prefix, which are about one record, as far as
- * their status is below @status. The outcome that says most has the lowest status and comes
- * first. The names are tried, so this takes the same time however much else is there. Not 0:
- * @each stopped. */
+/* Takes the entries of one record, whose names begin with @prefix, if their status is
+ * below @status. The outcome that says most has the lowest status, and comes first.
+ * This tries the possible names, so it takes the same time however many other entries
+ * there are. Returns non-zero if @each stopped. */
 static int look_at_record(struct round *round, const char *prefix, int status)
 {
     uint8_t statuses[IDEM__ENTRY_NUMBERS];
@@ -214,7 +223,9 @@ static int look_at_record(struct round *round, const char *prefix, int status)
     return 0;
 }
 
-/* Whether the name says that the file may be of interest. */
+/* True if the pass takes the file with this name: a replay takes waiting entries, a
+ * list takes entries in any state, and a list for all stores also takes files that are
+ * not entries. */
 static bool is_due(const struct round *round, const char *name)
 {
     enum idem_journal_state state = idem__journal_state_of(name);
@@ -224,8 +235,8 @@ static bool is_due(const struct round *round, const char *name)
                                  : state != 0 || round->prefix[0] == '\0');
 }
 
-/* Looks at a file of a walk. A replay first tells the outcomes of the same record that say
- * more. Not 0: @each stopped. */
+/* Takes one file of a walk. Before it, a replay records the outcomes of the same record
+ * that say more. Returns non-zero if @each stopped. */
 static int visit(void *ctx, const char *name)
 {
     struct round *round = ctx;
@@ -243,7 +254,7 @@ static int visit(void *ctx, const char *name)
     return stopped != 0 || look_at(round, name) != 0;
 }
 
-/* A walk ends with an error, or because @each stopped it, which is none. */
+/* Walks over all files. That @each stopped the walk is not an error. */
 static int walk(struct round *round, struct idem_error *error)
 {
     int rc;
@@ -256,7 +267,7 @@ static int walk(struct round *round, struct idem_error *error)
     return rc < 0 ? rc : 0;
 }
 
-/* A name without the directories before it. */
+/* Returns the part of @name after its directories. */
 static const char *base_of(const char *name)
 {
     const char *slash = strrchr(name, '/');
@@ -264,7 +275,7 @@ static const char *base_of(const char *name)
     return slash != NULL ? slash + 1 : name;
 }
 
-/* Looks at what @filter chooses, which may be NULL. */
+/* Takes the entries that @filter selects; NULL selects all. */
 static int look(struct round *round, const struct idem_journal_filter *filter,
                 struct idem_error *error)
 {
@@ -288,7 +299,7 @@ static int look(struct round *round, const struct idem_journal_filter *filter,
         rc = idem__entry_prefix(round->store_url, filter->id, round->prefix,
                                 error);
     } else if (round->store != NULL) {
-        return 0; /* Nothing can be meant for a store without a URL. */
+        return 0; /* No entry is for a store without a URL. */
     }
     if (rc == 0 && filter->name != NULL) {
         (void)visit(round, base_of(filter->name));
@@ -328,15 +339,16 @@ int idem_journal_catch_up(struct idem_journal *journal,
     int rc = 0;
     int turn;
 
-    /* A slice begins at a place by chance, and goes round to it: entries that cannot
-     * be told do not hold up those that can, however short the slices. Each order of
-     * magnitude is as likely as any other, for a place is found by reading the names
-     * before it; where there are not so many, the slice begins with the first. */
+    /* A slice begins at a random place and goes round to it, so that entries that the
+     * store cannot record do not hold up others, however short the slices are. All
+     * orders of magnitude are equally likely, because finding a place means reading all
+     * names before it; if the place is beyond the last file, the slice begins with the
+     * first. */
     if (idem__random(&round.place, sizeof(round.place)) == 0) {
         round.place >>= 46 + round.place % 18;
     }
-    /* One process at a time. At an open of its own: a lock of one descriptor
-     * would let threads in together. */
+    /* One slice at a time. The lock is on a new open of the directory, because flock()
+     * on a shared descriptor would let two threads in together. */
     turn = openat(journal->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (turn >= 0 && flock(turn, LOCK_EX | LOCK_NB) == 0) {
         rc = look(&round, /* filter= */ NULL, ret_error);
