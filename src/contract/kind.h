@@ -1,16 +1,16 @@
 /* kind.h: how idem_open() finds the store of a URL.
  *
  * A URL is "SCHEME:PLACE", and each scheme has a kind of store. "sqlite" and
- * "memory" are in libidem. Any other kind is looked for in this order:
+ * "memory" are in libidem. It looks for any other kind in this order:
  *
- *     1. among those that this program has registered
+ *     1. among the kinds that this program has registered
  *     2. as the symbol idem_SCHEME_kind of this program or of a library that it is
  *        linked with
  *     3. as that symbol of libidem-SCHEME.so.0, which is loaded from the system's
  *        library path, stays loaded, and may itself need other libraries
  *
- * A path in a URL is never loaded, and a set-user-ID or set-group-ID program loads
- * nothing: it registers its kinds, as a static program does.
+ * It never loads a path from a URL, and a set-user-ID or set-group-ID program loads
+ * nothing: such a program registers its kinds, as a static program does.
  */
 #ifndef IDEM_CONTRACT_KIND_H
 #define IDEM_CONTRACT_KIND_H
@@ -34,47 +34,50 @@ enum {
     IDEM_KINDS_MAX = 16
 };
 
-/* The number of the layout of what libidem shares with libidem-aws and libidem-postgres.
- * They belong to one build: raise it with any change that those must see together. */
+/* The version of the structures that libidem shares with libidem-aws and
+ * libidem-postgres. All three belong to one build: raise it with any change that all
+ * must have. */
 #define IDEM_STORE_ABI 1
 
-/* A kind of store. abi and size come first and are compared first: a kind of another
- * build is refused before anything else of it is read. */
+/* A kind of store. abi and size come first: the library compares them before it reads
+ * any other member, and refuses a kind of another build. */
 struct idem_store_kind {
     uint32_t abi;        /* IDEM_STORE_ABI */
     uint32_t size;       /* sizeof(struct idem_store_kind) */
     const char *scheme;  /* "dynamodb" */
     const char *example; /* A URL, for messages: "dynamodb://TABLE" */
-    /* As idem_open(), with the part of the URL after "SCHEME:". */
+    /* Like idem_open(), with the part of the URL after "SCHEME:". */
     int (*open)(const char *place, const struct idem_open_options *options,
                 struct idem_store **ret_store, struct idem_error *ret_error);
-    /* Creates an empty store. An existing store stays as it is, and *@ret_created (may be
-     * NULL) is then false. NULL: stores of this kind are not created. */
+    /* Creates an empty store. An existing store stays as it is, and *@ret_created (may
+     * be NULL) is then false. NULL: stores of this kind are not created. */
     int (*create)(const char *place, bool *ret_created,
                   struct idem_error *ret_error);
-    /* As idem_sqlite_check(). NULL: there is nothing to check. */
+    /* Like idem_sqlite_check(). NULL: there is nothing to check. */
     int (*check)(const char *place, const struct idem_check_options *options,
                  idem_finding_fn *each, void *ctx,
                  struct idem_error *ret_error);
-    /* Writes what makes an empty store, for a tool of the caller's own, to @buf of
-     * @cap bytes: NUL-terminated. IDEM_EINVALID where it does not fit. NULL: there is
-     * no such text. */
+    /* Writes the text that creates an empty store with another tool to @buf of @cap
+     * bytes, NUL-terminated. IDEM_EINVALID if it does not fit. NULL: there is no such
+     * text. */
     int (*schema)(const char *place, char *buf, size_t cap,
                   struct idem_error *ret_error);
-    /* The statement by which the owner of @attempt completes it itself, as
-     * idem_postgres_completion() of <idem/postgres.h>. NULL: its store takes none. */
+    /* Returns the statement with which the owner of @attempt completes it in its own
+     * transaction, like idem_postgres_completion() of <idem/postgres.h>. NULL: the
+     * store has no such statement. */
     int (*completion)(struct idem_attempt *attempt,
                       const struct idem_result *result,
                       struct idem_statement *ret_statement,
                       struct idem_error *ret_error);
 };
 
-/* The kind of the store @url, and in *@ret_place the part of @url after the colon.
- * Loads a library where it has to.
+/* Finds the kind of the store @url, and sets *@ret_place to the part of @url after the
+ * colon. Loads a library if it has to.
  *
  * IDEM_EINVALID  @url does not begin with a scheme, or no such kind is installed.
- * IDEM_ECONFIG   The kind's library or package is missing, cannot be loaded, or is of
- *                another version; the sentence says which, and what to install.
+ * IDEM_ECONFIG   The library or the package of the kind is missing, cannot be loaded,
+ *                or is of another version; the sentence says which, and what to
+ *                install.
  */
 int idem__kind_find(const char *url, const struct idem_store_kind **ret_kind,
                     const char **ret_place, struct idem_error *ret_error);

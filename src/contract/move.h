@@ -1,56 +1,59 @@
-/* Moving a store: a store that is moved to another place takes no more begins at the old
- * place, and none yet at the new one: not before all of its records are there.
+/* Moves a store to another place: the old store takes no more begins, and the new one
+ * takes none before it has all records.
  *
  *     the old store:  NONE ----> LEFT
  *     the new store:  NONE ----> FILLING ----> NONE, or HERE
  *                                  (not empty) (all has come)
  *
- * In a store that is LEFT or FILLING a begin, a limit and idem_reopen() are refused
- * with IDEM_ECONFIG and a sentence that says where to go; owners still end and renew
- * their attempts. idem export --open and idem import use these calls; idem-export(1). */
+ * In a store that is LEFT or FILLING a begin, a limit and idem_reopen() fail with
+ * IDEM_ECONFIG and a sentence that names the other place; owners still end and renew
+ * their attempts. idem export --open and idem import use these calls; see
+ * idem-export(1).
+ */
 #ifndef IDEM_CONTRACT_MOVE_H
 #define IDEM_CONTRACT_MOVE_H
 
 #include <idem.h>
 
 enum idem_move_state {
-    IDEM_MOVE_NONE = 0, /* It was never moved, or as if it never was. */
-    IDEM_MOVE_LEFT,     /* Its records are elsewhere, or on their way. */
-    IDEM_MOVE_FILLING,  /* Records come in, and not all of them are here. */
-    IDEM_MOVE_HERE,     /* All of them came in. */
+    IDEM_MOVE_NONE = 0, /* Never moved, or the move was undone. */
+    IDEM_MOVE_LEFT,     /* Its records are, or soon will be, elsewhere. */
+    IDEM_MOVE_FILLING,  /* It receives records, and does not have all yet. */
+    IDEM_MOVE_HERE,     /* It has received all records. */
 };
 
-/* So long that the sentence has all of it: struct idem_decision. */
+/* The sentence in struct idem_decision has room for so much. */
 #define IDEM_MOVE_PLACE_MAX 100
 
 struct idem_move {
     enum idem_move_state state;
-    uint8_t id[16];                      /* Of the move; of NONE zero. */
+    uint8_t id[16];                      /* Of the move; zeros for NONE. */
     char place[IDEM_MOVE_PLACE_MAX + 1]; /* LEFT: where the records are, for the
                                             sentence; or "". Printable ASCII. */
     int64_t marked_ms; /* When the state was set, in the store's time. */
 
-    /* Of the store. To set: HERE raises the first two to these, where they are its
+    /* Of the store. HERE raises its fence floor and its time to these, if they are its
      * own to raise (only a local store has a time of its own). */
-    uint64_t fence_floor; /* All later fences are above it. */
+    uint64_t fence_floor; /* Later fences are above it. */
     int64_t store_ms;
-    int64_t settles_ms; /* Answer: after so long nobody acts any more on what
-                           the state was before. */
+    int64_t settles_ms; /* Answer: after so long no caller acts on the former
+                           state any more. */
 };
 
-/* Reads the state.
+/* Reads the state of a move.
  *
  * IDEM_EUNAVAILABLE, IDEM_ECORRUPT, IDEM_EDENIED, IDEM_ENOMEM
  */
 int idem__move_get(struct idem_store *store, struct idem_move *ret_move,
                    struct idem_error *ret_error);
 
-/* Makes the state @move where it is still @was, as idem__move_get() gave it. Durable
- * when it answers 0, and again 0 if it is so already. A claim that was STARTED is
- * listed after @settles_ms have passed, counted from here.
+/* Sets the state to @move if it is still @was, as idem__move_get() read it. It is
+ * durable when this returns 0; setting the state that the store already has returns 0
+ * again. A list that begins @settles_ms after this call shows every claim that was
+ * STARTED.
  *
- * IDEM_ELOST     The state is another one than @was: look again.
- * IDEM_EINVALID  One of them cannot be.
+ * IDEM_ELOST     The state is not @was: read it again.
+ * IDEM_EINVALID  @was or @move is not a valid state.
  * IDEM_EUNAVAILABLE, IDEM_EUNKNOWN, IDEM_EFULL, IDEM_ECORRUPT, IDEM_EDENIED,
  * IDEM_ENOMEM
  */
