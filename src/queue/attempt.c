@@ -1,4 +1,4 @@
-/* Attempts: what a begin gives to its caller. */
+/* Manages attempts, which a begin gives to its caller: lease, token and record. */
 #include "queue/op.h"
 
 #include "base/heap.h"
@@ -31,7 +31,7 @@ static void free_record(struct idem__attempt *a)
     idem__free(a->args);
 }
 
-/* The record of @op, and all that it points to. */
+/* Takes the record of @op, and all bytes that it points to. */
 static void take_record(struct idem__attempt *a, struct idem_op *op)
 {
     a->record = op->record;
@@ -40,7 +40,7 @@ static void take_record(struct idem__attempt *a, struct idem_op *op)
     op->record = NULL;
     op->record_room = 0;
     op->has_record = false;
-    op->key.len = 0; /* Used up: it cannot be submitted again. */
+    op->key.len = 0; /* check_op() now refuses to submit it again. */
 }
 
 struct idem_attempt *idem__attempt_of_op(struct idem_op *op)
@@ -50,8 +50,8 @@ struct idem_attempt *idem__attempt_of_op(struct idem_op *op)
     op->attempt = NULL;
     a->store = op->store;
     a->lease_ms = op->u.begin.lease_ms;
-    /* The owner counts from before it asked, and the store from when it decided: the owner
-     * stops first. */
+    /* The owner counts from before it asked, and the store from when it decided: the
+     * owner stops first. */
     a->lease_end_boot_ms = idem__time_add(op->asked_boot_ms, a->lease_ms);
     memcpy(a->nonce, op->nonce, sizeof(a->nonce));
     a->pub.verdict = op->verdict;
@@ -95,8 +95,9 @@ void idem_attempt_destroy(struct idem_attempt *attempt)
     }
 }
 
-/* How long before its lease ends an owner stops. The claim of a transaction can
- * be taken over like any other once it is committed. */
+/* Returns how long before the end of its lease an owner stops. A claim without a store
+ * was committed in a transaction of the caller, and another process can then take it
+ * over like any other. */
 static int64_t margin_ms(const struct idem__attempt *a)
 {
     enum {
@@ -123,13 +124,13 @@ int64_t idem_attempt_lease_left_ms(const struct idem_attempt *attempt)
         host = a->store->options.host;
     }
     idem__host_default(&host);
-    /* Without a clock nobody knows that the lease still runs: the owner starts nothing
-     * more. */
+    /* Without a clock this process cannot know that the lease still runs, so the owner
+     * starts nothing more. */
     if (host.clock(host.ctx, &reading) != 0) {
         return 0;
     }
-    /* Others may start at the end of the lease, so an owner stops before it: the margin is
-     * the time that stopping may take. */
+    /* Others may start at the end of the lease, so an owner stops before it: the margin
+     * is the time that stopping may take. */
     left = idem__attempt_lease_end(a) - margin_ms(a) - reading.boot_ms;
     return left > 0 ? left : 0;
 }
@@ -165,9 +166,9 @@ int idem_attempt_from_token(struct idem_store *store, const char *token,
     if (a == NULL) {
         return idem__error_plain(ret_error, IDEM_ENOMEM);
     }
-    /* No store is asked, so no lease is known: lease_left is 0 until a renewal. Whether the
-     * attempt still has the key, the store decides when the holder of the token renews or
-     * ends it. */
+    /* This contacts no store, so the lease is unknown, and lease_left is 0 until a
+     * renewal. The store decides whether the attempt still has the key when the holder
+     * of the token renews or ends it. */
     a->record = idem__zalloc(sizeof(*a->record));
     rc = a->record == NULL ? IDEM_ENOMEM
                            : idem_id(a->scope, a->key, a->record->id);
@@ -193,7 +194,7 @@ int idem_op_take_attempt(struct idem_op *op, struct idem_attempt **ret_attempt)
     if (op->verb != IDEM_OP_BEGIN || op->error.code != 0 || !op->has_record) {
         return IDEM_EINVALID;
     }
-    /* The record leaves the op, so an attempt is given away once. */
+    /* The record leaves the op, so a second call fails. */
     *ret_attempt = idem__attempt_of_op(op);
     return 0;
 }

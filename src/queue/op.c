@@ -1,4 +1,4 @@
-/* Ops: their memory, their arguments and their answers. */
+/* Manages ops: their memory, their arguments and their answers. */
 #include "queue/op.h"
 
 #include "base/crash.h"
@@ -13,7 +13,8 @@
 
 enum {
     SLICES_MAX = 16 + 3 * IDEM_HISTORY_MAX,
-    SHORT_ARGS_MAX = 512, /* These follow the op, in its block. */
+    SHORT_ARGS_MAX = 512, /* Up to here, arguments follow the op in its
+                             block. */
 };
 
 struct idem_op *idem__op_create(enum idem_verb verb, size_t args_len)
@@ -60,7 +61,7 @@ void idem__op_keep(struct idem_op *op, struct idem_slice *slice)
     slice->base = to;
 }
 
-/* Every slice of @record that may have to be copied. */
+/* Lists every slice of @record that may have to be copied. */
 static size_t record_slices(struct idem_record *record, struct idem_slice **ret)
 {
     size_t n = 0;
@@ -157,7 +158,7 @@ void idem_op_destroy(struct idem_op *op)
 
 /* ---- Answers ---- */
 
-/* True if the bytes are in arguments that may outlive the op; see
+/* True if the bytes are in a block of long arguments, which may outlive the op; see
  * idem__op_take_args(). */
 static bool in_args(const struct idem_op *op, struct idem_slice s)
 {
@@ -168,7 +169,7 @@ static bool in_args(const struct idem_op *op, struct idem_slice s)
            p - start < op->args_len;
 }
 
-/* Room for a record and, after it, for @total bytes that it points to. */
+/* Makes room for a record and, after it, for @total bytes that it points to. */
 static bool make_room(struct idem_op *op, size_t total)
 {
     struct idem_record *room;
@@ -201,8 +202,8 @@ int idem__op_set_record(struct idem_op *op, const struct idem_record *record)
     for (i = 0; i < n; i++) {
         total += in_args(op, *slices[i]) ? 0 : slices[i]->len;
     }
-    /* This comes before the write (idem__verb_answer()): a change that cannot be answered
-     * is not made. */
+    /* The store calls this before the write (idem__verb_answer()), so that it makes no
+     * change that it could not answer. */
     if (!make_room(op, total)) {
         op->has_record = false;
         return idem__op_fail(op, IDEM_ENOMEM, "%s",
@@ -240,8 +241,8 @@ void idem__op_run(struct idem_op *op)
     __atomic_store_n(&op->state, IDEM_OP_RUNNING, __ATOMIC_RELEASE);
 }
 
-/* One atomic step decides who loses the op: its caller, which detaches it, or the store,
- * which answers it. The other one finds out. */
+/* One atomic step decides a race for the op between its caller, which detaches it, and
+ * the store, which answers it. The loser learns from the old state that it lost. */
 enum idem_cancel idem__op_detach(struct idem_op *op)
 {
     int running = IDEM_OP_RUNNING;
@@ -256,14 +257,15 @@ enum idem_cancel idem__op_detach(struct idem_op *op)
     return IDEM_CANCEL_ANSWERED;
 }
 
-/* True if a caller waits for the answer. A detached op has none, and is destroyed. */
+/* True if a caller waits for the answer. A detached op has no caller any more, and is
+ * destroyed. */
 static bool is_awaited(struct idem_op *op)
 {
     int before =
         __atomic_exchange_n(&op->state, IDEM_OP_ANSWERED, __ATOMIC_ACQ_REL);
 
     assert(before != IDEM_OP_IDLE);
-    /* The caller has gone, and left the op to the store. */
+    /* The caller detached the op, so the store frees it. */
     if (before == IDEM_OP_DETACHED) {
         idem_op_destroy(op);
         return false;
@@ -292,7 +294,8 @@ void idem__op_answer_all(struct idem_op *ops)
         if (!is_awaited(op)) {
             continue;
         }
-        /* An answer that is not pushed yet keeps its queue from going away. */
+        /* The queue cannot go away meanwhile: its owner waits for the answers that are
+         * not pushed yet. */
         if (first != NULL && first->queue == op->queue) {
             last->next = op;
         } else {
@@ -310,7 +313,7 @@ void idem__op_answer(struct idem_op *op)
     idem__op_answer_all(op);
 }
 
-/* ---- What callers read ---- */
+/* ---- Reading an op ---- */
 
 void idem_op_set_user(struct idem_op *op, void *user)
 {

@@ -1,4 +1,5 @@
-/* Queues: who is in one, and how answers come back to the thread that reaps. */
+/* Manages queues: which ops are in one, and how their answers come back to the thread
+ * that reaps. */
 #include "queue/queue.h"
 
 #include "base/crash.h"
@@ -52,8 +53,8 @@ int idem_queue_create(struct idem_store *store, struct idem_queue **ret_queue,
         idem__free(queue);
         return idem__error_plain(ret_error, rc);
     }
-    /* The caller may close the store before this queue: the mark outlives the store, and
-     * the queue finds out. */
+    /* The caller may close the store before this queue. Then the hold keeps the
+     * liveness valid, and the queue learns of the close. */
     (void)idem__liveness_hold(queue->liveness);
     *ret_queue = queue;
     return 0;
@@ -61,7 +62,8 @@ int idem_queue_create(struct idem_store *store, struct idem_queue **ret_queue,
 
 static void enter(struct idem_queue *queue, struct idem_op *op)
 {
-    /* Members are the ops that idem_queue_destroy() takes back. */
+    /* idem_queue_destroy() takes back the members, so every submitted op must be
+     * one. */
     op->queue_prev = NULL;
     op->queue_next = queue->members;
     if (queue->members != NULL) {
@@ -107,11 +109,12 @@ enum idem_cancel idem__queue_cancel(struct idem_queue *queue,
 {
     enum idem_cancel how;
 
-    /* Take it off the list first: once it is detached, its store may free it. */
+    /* Take the op off the list first: once it is detached, its store may free it. */
     idem__queue_leave(queue, op);
     how = queue->store->ops->cancel(queue->store, op);
-    /* The answer is still to be reaped. An op that was taken back is its caller's again,
-     * with its nonce: it may be submitted once more. */
+    /* An answered op must be a member again, because its answer is still to be reaped.
+     * An op that was taken back is its caller's again, and keeps its nonce: the caller
+     * may submit it once more. */
     if (how == IDEM_CANCEL_ANSWERED) {
         idem__queue_enter(queue, &op, 1);
     } else if (how == IDEM_CANCEL_TAKEN_BACK) {
@@ -129,13 +132,14 @@ void idem__queue_abandon(struct idem_queue *queue, struct idem_op *op)
     case IDEM_CANCEL_DETACHED:
         break;
     case IDEM_CANCEL_ANSWERED:
-        /* The answer is in the queue, or will be in a moment. */
+        /* The answer is in the queue, or the store is about to push it. */
         idem_op_destroy(idem_queue_reap(queue, -1));
         break;
     }
 }
 
-/* Closing a store answers all of its ops: only answers are left. */
+/* Destroys the ops of a queue whose store was closed: closing it has answered all of
+ * them. */
 static void destroy_answered(struct idem_queue *queue)
 {
     struct idem_op *op;
@@ -150,8 +154,8 @@ void idem_queue_destroy(struct idem_queue *queue)
     if (queue == NULL) {
         return;
     }
-    /* Each op is taken back, or left to the store, which frees it once it is done: what has
-     * begun is not undone. */
+    /* Takes each op back, or leaves it to the store, which frees it once it is done: a
+     * write that has begun cannot be undone. */
     if (idem__liveness_check(queue->liveness, NULL) == 0) {
         while (queue->submitted > 0) {
             idem__queue_abandon(queue, queue->members);
@@ -159,15 +163,14 @@ void idem_queue_destroy(struct idem_queue *queue)
     } else if (idem__liveness_is_closed(queue->liveness)) {
         destroy_answered(queue);
     } else {
-        queue->submitted =
-            0; /* After fork(): the parent's ops, see idem_close(). */
+        queue->submitted = 0; /* After fork() they are the parent's ops. */
     }
     idem__queue_finish(queue);
     idem__liveness_drop(queue->liveness);
     idem__free(queue);
 }
 
-/* Makes the descriptor readable exactly while there is something to do. */
+/* Makes the descriptor readable exactly while a reap has something to do. */
 static void arm(struct idem_queue *queue)
 {
     bool should = queue->answered != NULL || queue->poked;
@@ -183,7 +186,7 @@ static void arm(struct idem_queue *queue)
     queue->armed = should;
 }
 
-/* Opens a descriptor that is readable while either of the two is. */
+/* Opens a descriptor that is readable while @a or @b is. */
 static int watch_both(int a, int b)
 {
     int both = idem__watch_open();
@@ -196,7 +199,7 @@ static int watch_both(int a, int b)
     return both;
 }
 
-/* With the mutex held. */
+/* Opens the event of the queue. The caller holds the mutex. */
 static void make_fd(struct idem_queue *queue)
 {
     if (queue->fd < 0) {
@@ -217,8 +220,8 @@ int idem_queue_fd(struct idem_queue *queue)
         return IDEM_EINVALID;
     }
     has_own = store->ops->fd != NULL;
-    /* Without our mutex: a store holds its own while it pushes answers, which takes
-     * ours. */
+    /* Call this without the queue's mutex: a store holds its own lock while it pushes
+     * answers, which takes the mutex. */
     own = has_own ? store->ops->fd(store) : -1;
     (void)pthread_mutex_lock(&queue->mutex);
     make_fd(queue);
@@ -230,9 +233,9 @@ int idem_queue_fd(struct idem_queue *queue)
     return fd >= 0 ? fd : IDEM_EUNAVAILABLE;
 }
 
-/* Wakes after the unlock, so that a sleeper does not wake up only to wait for the
- * mutex. A queue that was made for one call may be gone by then; waking its address
- * harms nobody. */
+/* Wakes the sleepers after the unlock, so that they do not wake up only to wait for the
+ * mutex. A queue on the stack of a call may be gone by then; waking its address does no
+ * harm. */
 static void wake_and_unlock(struct idem_queue *queue)
 {
     bool wake = queue->sleepers > 0;
@@ -276,8 +279,9 @@ static struct idem_op *pop(struct idem_queue *queue, size_t *ret_submitted)
         __atomic_store_n(&op->state, IDEM_OP_IDLE, __ATOMIC_RELEASE);
     }
     if (op == NULL) {
-        /* Only here, because a thread that finds no answer drives next. A poke that was
-         * dropped together with an answer would leave the store without a leader. */
+        /* Clear the poke only here: a thread that finds no answer drives the store
+         * next. If an answer cleared it, the thread would return with the answer, and
+         * the store would have no leader. */
         queue->poked = false;
         queue->held = false;
     }
@@ -314,8 +318,8 @@ void idem__queue_sleep(struct idem_queue *queue, int64_t deadline_ms)
     (void)pthread_mutex_lock(&queue->mutex);
     queue->sleepers++;
     while (!late && queue->answered == NULL && !queue->poked) {
-        /* Read under the mutex: an answer that comes after the unlock has changed the word,
-         * so the wait ends at once and no wake-up is lost. */
+        /* Read the word under the mutex: an answer that comes after the unlock changes
+         * it, so the wait ends at once and no wake-up is lost. */
         uint32_t seen = queue->wake_word;
 
         (void)pthread_mutex_unlock(&queue->mutex);
@@ -325,8 +329,8 @@ void idem__queue_sleep(struct idem_queue *queue, int64_t deadline_ms)
         (void)pthread_mutex_lock(&queue->mutex);
     }
     queue->sleepers--;
-    /* The poke has done its work: the thread that returns leads, or calls another to do so
-     * (idem__leader_drive()). */
+    /* The poke has done its work: this thread leads next, or calls another thread to do
+     * so (idem__leader_drive()). */
     queue->poked = false;
     arm(queue);
     (void)pthread_mutex_unlock(&queue->mutex);
@@ -360,8 +364,8 @@ void idem__queue_observe(const struct idem_store *store,
     }
 }
 
-/* An answer that came before the store was closed is still the caller's. A
- * child of the process that opened it has nothing to reap. */
+/* Reaps after the store was closed: answers that came before still belong to the
+ * caller. The child of a fork() reaps nothing, because the ops are its parent's. */
 static struct idem_op *reap_closed(struct idem_queue *queue)
 {
     size_t submitted;
@@ -386,14 +390,14 @@ struct idem_op *idem_queue_reap(struct idem_queue *queue, int64_t timeout_ms)
         if (op != NULL) {
             idem__queue_observe(store, op);
         }
-        /* The store is driven once at least, even without a timeout: where no thread leads,
-         * only that does the work. */
+        /* Drive the store once at least, even without a timeout: if no thread leads,
+         * only this call does the work. */
         if (op != NULL || submitted == 0 ||
             (!first && idem__mono_ms() >= deadline_ms)) {
             IDEM__CRASH_POINT("queue/reaped");
             return op;
         }
-        /* The clock is read only if nothing was there to reap. */
+        /* Read the clock only now: most reaps find an answer at once. */
         if (first) {
             deadline_ms = timeout_ms < 0
                               ? IDEM_NEVER

@@ -1,4 +1,4 @@
-/* The head of every store, and whether it is still open. */
+/* Manages the head of every store, and the mark that shows whether it is open. */
 #include "base/heap.h"
 #include "base/host.h"
 #include "base/process.h"
@@ -75,7 +75,8 @@ int idem__store_init(struct idem_store *store, const struct idem_store_ops *ops,
     if (store->liveness == NULL) {
         return idem__error_plain(ret_error, IDEM_ENOMEM);
     }
-    /* A caller that brings its own sleep polls with it and is never woken. */
+    /* A caller with its own sleep hook polls with it, so it needs no waiters to wake
+     * it. */
     if (options->host.sleep == NULL) {
         store->waiters = idem__waiters_create();
         if (store->waiters == NULL) {
@@ -128,13 +129,14 @@ int idem__store_check(const struct idem_store *store, struct idem_error *error)
 
 /* ---- Liveness ---- */
 
-/* Whether a store is open: a mark that lives as long as the store and its queues.
+/* The liveness is a mark that lives as long as the store and its queues.
  *
- * A program that closes a store before its queues has a mistake, which must give an
- * error and not a fault in freed memory. */
+ * A program that closes a store before its queues has a defect. It must get an error
+ * for it, and not a fault in freed memory.
+ */
 
 struct idem_liveness {
-    long pid;       /* That opened the store. */
+    long pid;       /* Of the process that opened the store. */
     unsigned users; /* The store and its queues; atomic. */
     bool closed;    /* Atomic. */
 };
@@ -184,8 +186,8 @@ int idem__liveness_check(const struct idem_liveness *liveness,
                            "the store of this queue was closed: destroy its "
                            "queues before idem_close()");
     }
-    /* A child of fork() has copies of locks and connections that its parent uses: it must
-     * touch none of them. */
+    /* The child of a fork() has copies of locks and connections that its parent still
+     * uses, so it must touch none of them. */
     if (liveness->pid == idem__process()) {
         return 0;
     }

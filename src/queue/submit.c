@@ -1,4 +1,5 @@
-/* The steps of an op before the store has it. */
+/* Submits ops: the checks, the deadline and the nonce that each op gets before its
+ * store. */
 #include "base/crash.h"
 #include "base/host.h"
 #include "base/list.h"
@@ -12,8 +13,9 @@ enum {
     NONCES = 32
 };
 
-/* Gives @op a nonce of its own. It keeps that when it is submitted again, so that a
- * second copy finds its own nonce in the record, and knows that the first was applied. */
+/* Gives @op a nonce of its own, which it keeps when it is submitted again: a second
+ * copy then finds its own nonce in the record, and knows that the first copy was
+ * applied. */
 static int give_nonce(const struct idem_store *store, struct idem_op *op)
 {
     const struct idem_host *host = &store->options.host;
@@ -36,10 +38,10 @@ static bool may_come_later(const struct idem_store *store)
            idem__host_has_our_random(&store->options.host);
 }
 
-/* The clocks, read once for all that are submitted together. */
+/* The clocks, read once for all ops that are submitted together. */
 struct moment {
     int64_t mono_ms;
-    int64_t boot_ms; /* 0 until it is needed. */
+    int64_t boot_ms; /* 0 until an op needs it. */
 };
 
 static int read_boot_ms(const struct idem_host *host, struct moment *moment)
@@ -55,10 +57,10 @@ static int read_boot_ms(const struct idem_host *host, struct moment *moment)
     return 0;
 }
 
-/* Sets, before the store sees the op, its deadline and the moment from which its lease
- * counts. An op that is submitted again keeps that moment: an earlier copy may have
- * made the claim, whose lease ends no later than the owner thinks only if the owner
- * counts from the first try. A renewal counts anew each time. */
+/* Sets the deadline of the op and the moment from which its lease counts, before the
+ * store sees it. An op that is submitted again keeps that moment: an earlier copy may
+ * have made the claim, and if the owner counted from a later try, it would believe in a
+ * lease that is over in the store. A renewal counts anew each time. */
 static int prepare(struct idem_queue *queue, struct idem_op *op,
                    struct moment *moment)
 {
@@ -67,13 +69,14 @@ static int prepare(struct idem_queue *queue, struct idem_op *op,
     if (options->observe != NULL) {
         op->submitted_ns = idem__mono_ns();
     }
-    /* The op may come from an earlier try: nothing of that answer may show in the next. */
+    /* The op may come from an earlier try, whose answer must not show in this one. */
     memset(&op->error, 0, sizeof(op->error));
     op->has_record = false;
     op->verdict = (enum idem_verdict)0;
     op->takeover = false;
     op->lease_left_ms = 0;
-    /* No record has a nonce of zeros, so the reader takes none for a claim of this op. */
+    /* No record has a nonce of zeros (see check_record() in api/ops.c), so the reader
+     * cannot take a record for a claim of this op. */
     if (!op->has_nonce && may_come_later(queue->store)) {
         memset(op->nonce, 0, sizeof(op->nonce));
     } else if (give_nonce(queue->store, op) != 0) {
@@ -86,20 +89,20 @@ static int prepare(struct idem_queue *queue, struct idem_op *op,
         }
         op->asked_boot_ms = moment->boot_ms;
     }
-    /* Each try has the whole time; the caller that asks again bounds them all
-     * (src/api/call.c). */
+    /* Each try gets the whole timeout; src/api/call.c, which asks again, bounds all
+     * tries together. */
     op->deadline_ms = idem__time_add(moment->mono_ms, options->timeout_ms);
     op->store = queue->store;
     op->queue = queue;
     return 0;
 }
 
-/* The owner stops some time before the end of its lease: what is left must be enough to
- * do some work, and to renew the lease. */
+/* Refuses a lease that is too short: the owner stops some time before its end, and the
+ * rest must be enough to do some work and to renew the lease. */
 static int check_lease(const struct idem_store *store, const struct idem_op *op,
                        struct idem_error *error)
 {
-    /* A claim that is ended in the same write is never worked under: its lease may be
+    /* A claim that ends in the same write has no work under its lease, which may be
      * short. */
     if (op->verb != IDEM_OP_BEGIN || op->commit != NULL ||
         op->u.begin.lease_ms >= store->lease_min_ms) {
@@ -114,7 +117,8 @@ static int check_lease(const struct idem_store *store, const struct idem_op *op,
                        (long long)store->lease_min_ms);
 }
 
-/* 0 if @op may be submitted. It does not touch an op in flight. */
+/* Returns 0 if @op may be submitted. It does not touch an op in flight, which the store
+ * may be writing. */
 static int check_op(const struct idem_store *store, const struct idem_op *op,
                     struct idem_error *error)
 {
@@ -150,8 +154,8 @@ static int admit(struct idem_queue *queue, struct idem_op *op,
     return 0;
 }
 
-/* Asks the system for many nonces at once, which takes hardly longer than for one. If
- * that fails, each op asks for itself. @n is at most NONCES. */
+/* Reads many nonces from the system at once, which takes hardly longer than one. If
+ * that fails, each op tries by itself later. @n is at most NONCES. */
 static void give_nonces(const struct idem_store *store, struct idem_op **ops,
                         size_t n)
 {
@@ -186,7 +190,7 @@ static void give_back(struct idem_queue *queue, struct idem_op *op,
     *error = op->error;
 }
 
-/* An op that the store took may be gone when this returns. */
+/* Returns how many ops the store took. These may be gone when this returns. */
 static size_t submit_to_store(struct idem_store *store, struct idem_op **ops,
                               size_t n)
 {
@@ -201,7 +205,7 @@ static size_t submit_to_store(struct idem_store *store, struct idem_op **ops,
     return taken;
 }
 
-/* Moves @op, which is at @i, to the end of the @refused at the front. */
+/* Moves the op at @i to the end of the @refused ops at the front. */
 static size_t refuse(struct idem_op **ops, size_t i, size_t refused)
 {
     struct idem_op *op = ops[i];
@@ -223,7 +227,8 @@ static size_t admit_all(struct idem_queue *queue, struct idem_op **ops,
             refused = refuse(ops, i, refused);
         }
     }
-    /* The ops enter the queue before the store gets them, because it may answer at once. */
+    /* The ops enter the queue before the store gets them, because the store may answer
+     * at once. */
     idem__queue_enter(queue, ops + refused, n - refused);
     return refused;
 }
@@ -246,7 +251,8 @@ static size_t give_all_nonces(struct idem_queue *queue, struct idem_op **ops,
     return refused;
 }
 
-/* Afterwards each op belongs to the store, or to its caller again. */
+/* Hands the ops to the store. Afterwards each op belongs to the store, or is refused
+ * and belongs to its caller again. */
 static size_t hand_over(struct idem_queue *queue, struct idem_op **ops,
                         size_t n, struct idem_error *error)
 {
@@ -271,9 +277,9 @@ static size_t hand_over(struct idem_queue *queue, struct idem_op **ops,
     return refused;
 }
 
-/* Moves the ops that are refused to the front; @error is that of the last one. The
- * reader comes before the nonces: it answers most duplicates, which then cost neither
- * random bytes nor the lock of the store. */
+/* Moves the refused ops to the front; @error is the error of the last one. The reader
+ * comes before the nonces: it answers most duplicates, which then cost neither random
+ * bytes nor the lock of the store. */
 static size_t submit_all(struct idem_queue *queue, struct idem_op **ops,
                          size_t n, struct idem_error *error)
 {
@@ -284,8 +290,7 @@ static size_t submit_all(struct idem_queue *queue, struct idem_op **ops,
     if (store->ops->peek != NULL && left > 0) {
         store->ops->peek(store, ops + refused, &left);
     }
-    /* The ops that were answered are gone. Those that are left have moved up, in their
-     * order. */
+    /* The answered ops are gone, and the others have moved up in their order. */
     n = refused + left;
     refused += give_all_nonces(queue, ops + refused, n - refused, error);
     refused += hand_over(queue, ops + refused, n - refused, error);
@@ -320,8 +325,8 @@ size_t idem_queue_submit_all(struct idem_queue *queue, struct idem_op **ops,
         return n;
     }
     (void)pthread_mutex_lock(&queue->mutex);
-    /* The caller reaps until there is nothing left, so the answers that the reader gives at
-     * once need not wake it: that spares two system calls. */
+    /* The caller reaps until nothing is left, so the answers that the reader gives at
+     * once need not wake it: that saves two system calls. */
     queue->held = true;
     (void)pthread_mutex_unlock(&queue->mutex);
     refused = submit_all(queue, ops, n, &error);
@@ -348,8 +353,8 @@ static void take_off(struct idem_pending *pending, struct idem_op *op)
 void idem__pending_run(struct idem_pending *pending, struct idem_op *op)
 {
     take_off(pending, op);
-    /* The release of an unwanted claim has no queue. It stays detached, so its answer frees
-     * it. */
+    /* The release of an unwanted claim has no queue. It stays detached, so
+     * idem__op_answer() frees it. */
     if (op->queue != NULL) {
         idem__op_run(op);
     }
@@ -358,7 +363,8 @@ void idem__pending_run(struct idem_pending *pending, struct idem_op *op)
 enum idem_cancel idem__pending_cancel(struct idem_pending *pending,
                                       struct idem_op *op)
 {
-    /* The store begins ops under the lock that is held here: one that is pending stays so. */
+    /* The store marks an op as running only under the lock that this caller holds, so a
+     * pending op stays pending here. */
     if (__atomic_load_n(&op->state, __ATOMIC_ACQUIRE) != IDEM_OP_PENDING) {
         return idem__op_detach(op);
     }
@@ -372,7 +378,8 @@ void idem__pending_drop(struct idem_pending *pending)
         struct idem_op *op = pending->first;
 
         take_off(pending, op);
-        if (op->queue != NULL) { /* It should have been destroyed before. */
+        if (op->queue != NULL) { /* The program should have destroyed it
+                                    first. */
             (void)idem__op_fail(op, IDEM_EUNAVAILABLE,
                                 "the store was closed; nothing was done");
             idem__op_answer(op);

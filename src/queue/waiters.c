@@ -1,9 +1,10 @@
-/* Waiters sleep in buckets by id; a change wakes one bucket.
+/* Lets callers of this process sleep until a record changes.
  *
- * A waiter takes a mark, reads the record, and then sleeps with that mark. A change
- * between the read and the sleep has moved the mark, so the sleep ends at once: no
- * wake-up is lost. A change of another id in the same bucket wakes it for nothing; it
- * reads again. */
+ * Waiters sleep in buckets by id, and a change wakes one bucket. A waiter takes a mark,
+ * reads the record, and then sleeps with that mark. A change between the read and the
+ * sleep has moved the mark, so the sleep ends at once: no wake-up is lost. A change of
+ * another id in the same bucket wakes it for nothing, and it reads again.
+ */
 #include "queue/queue.h"
 
 #include "base/heap.h"
@@ -92,7 +93,7 @@ void idem__waiters_sleep(struct idem_waiters *waiters, const uint8_t *id,
 
     (void)pthread_mutex_lock(&waiters->mutex);
     bucket->sleepers++;
-    /* A change since the mark was taken ends this at once. */
+    /* If the mark has moved, the record changed after the read: do not sleep. */
     while (bucket->changes == mark && rc == 0) {
         rc = pthread_cond_timedwait(&bucket->cond, &waiters->mutex, &until);
     }
