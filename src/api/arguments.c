@@ -1,4 +1,4 @@
-/* Checking what callers give: every member and its range. */
+/* Checks the arguments of callers: each member and its range. */
 #include "api/call.h"
 
 #include "core/error.h"
@@ -74,8 +74,8 @@ static int check_durations(const struct idem_request *request,
     return 0;
 }
 
-/* Four fields in hexadecimal: version, trace, parent and flags. A trace or a parent of
- * zeros is none. */
+/* A traceparent has four fields in hexadecimal: version, trace, parent and flags. Zeros
+ * as trace or parent mean that there is none. */
 struct idem_slice idem__traceparent(struct idem_slice text)
 {
     static const char form[] =

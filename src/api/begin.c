@@ -1,4 +1,5 @@
-/* Claiming a key, waiting for another's attempt, and the whole pattern in one call. */
+/* Claims a key, waits for another owner's attempt, and runs the whole pattern in one
+ * call. */
 #include "api/call.h"
 #include "base/crash.h"
 #include "base/host.h"
@@ -14,19 +15,20 @@ enum {
     POLL_FIRST_MS = 2
 };
 
-/* A waiter polls, because the owner may live in another process; a change in
- * this process wakes it early. */
+/* A waiter polls, because the owner may be in another process; a change in this process
+ * wakes it early. */
 struct wait {
     struct idem_store *store;
     const struct idem_request *request;
     uint8_t id[IDEM_ID_LEN];
-    uint64_t fence; /* Of the attempt that it saw first; 0: of none yet. */
-    bool unsure;    /* A look's claim was not answered, and may be made yet. */
-    int64_t until_ms; /* Boot clock, as the next. */
+    uint64_t fence;   /* Of the first attempt that it saw; 0: none yet. */
+    bool unsure;      /* A claim of an earlier look may still be made. */
+    int64_t until_ms; /* By the boot clock, like pace. */
     struct idem__pace pace;
 };
 
-/* Bits for the pace: of the nonce that @op has drawn for nothing, or new ones. */
+/* Returns random bits for the pace: from the nonce of @op, whose claim failed and so
+ * did not use it, or new ones. */
 static uint16_t random_of(const struct idem_host *host,
                           const struct idem_op *op)
 {
@@ -56,8 +58,9 @@ static int64_t shorter(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* The op of the next look: a fresh request, so that a late start counts its lease
- * from now. One that was refused is gone. */
+/* Prepares the op of the next look. It gets a new nonce, and its lease counts from now,
+ * because it is a new request: a late start must not begin with an old lease. An op
+ * that failed is gone, and is created anew. */
 static int ask_anew(const struct wait *wait, struct idem_op **op,
                     struct idem_error *error)
 {
@@ -82,9 +85,9 @@ static int ask_anew(const struct wait *wait, struct idem_op **op,
     return 0;
 }
 
-/* A waiter waits for the attempt of another; and for its turn, where others keep
- * the store busy. A store across a network that does not answer at the first look
- * may be away for good, and is not waited for. */
+/* True if the waiter waits on: for another owner's attempt, or for its turn if others
+ * keep the store busy. A remote store that does not answer the first look may be away
+ * for good, so the waiter does not wait for it. */
 static bool goes_on(const struct wait *wait, const struct idem_op *op, int rc)
 {
     if (rc != 0) {
@@ -94,8 +97,9 @@ static bool goes_on(const struct wait *wait, const struct idem_op *op, int rc)
     return op->verdict == IDEM_BUSY && op->lease_left_ms > 0;
 }
 
-/* The record that the look found instead of its claim may be purged before the claim comes
- * to the store: "nothing was done" is not ours to say, whatever stopped the last look. */
+/* Turns "nothing was done" into IDEM_EUNKNOWN: a claim of an earlier look may still
+ * reach the store, and succeed if the record that the look found instead has been
+ * purged by then. */
 static int be_unsure(int rc, struct idem_error *error)
 {
     if (rc != IDEM_EUNAVAILABLE && rc != IDEM_EFULL && rc != IDEM_EDENIED) {
@@ -110,6 +114,8 @@ static int wait_on(struct wait *wait, struct idem_op **op, int rc,
 {
     const struct idem_host *host = &wait->store->options.host;
     struct idem_waiters *waiters = wait->store->waiters;
+    /* Any change in this process since it opened the store ends the first sleep at
+     * once, so a change after the first look is not missed. */
     uint64_t mark = 0;
 
     while (goes_on(wait, *op, rc)) {
@@ -129,6 +135,7 @@ static int wait_on(struct wait *wait, struct idem_op **op, int rc,
         pause_for(wait, mark, shorter(left_ms, pause_ms + 1));
         IDEM__CRASH_POINT("api/begin/waited");
         if (waiters != NULL) {
+            /* Before the look: a change after it then ends the next sleep at once. */
             mark = idem__waiters_mark(waiters, wait->id);
         }
         rc = ask_anew(wait, op, error);
@@ -139,7 +146,7 @@ static int wait_on(struct wait *wait, struct idem_op **op, int rc,
     return wait->unsure ? be_unsure(rc, error) : rc;
 }
 
-/* @rc: what became of the first look, whose op is gone if it failed. */
+/* Waits after the first look, which returned @rc. Its op is gone if it failed. */
 static int wait_for_other(struct idem_store *store,
                           const struct idem_request *request,
                           struct idem_op **op, int rc, struct idem_error *error)
@@ -150,7 +157,8 @@ static int wait_for_other(struct idem_store *store,
         .pace = {.since_ms = idem__boot_ms(store), .pause_ms = POLL_FIRST_MS},
     };
 
-    /* Without a clock nobody waits: no wait would come to its end. */
+    /* Without a clock until_ms stays 0 and there is no wait, because it could not
+     * end. */
     if (wait.pace.since_ms != IDEM_NEVER) {
         wait.until_ms = idem__time_add(wait.pace.since_ms, request->wait_ms);
     }
@@ -174,12 +182,12 @@ int idem__begin_op(const struct idem_request *request, struct idem_op **ret_op,
     now = *request;
     if (request->wait_ms > 0) {
         now.wait_ms = 0;
-        now.flags = 0; /* At its first look it does not wait yet. */
+        now.flags = 0; /* The first look does not wait yet. */
     }
     return idem_op_begin(&now, ret_op, error);
 }
 
-/* Goes on after the first look at the key of @request, which failed (@rc, and no
+/* Continues after the first look at the key of @request, which failed (@rc, without
  * @op) or was answered. */
 static int go_on(struct idem_store *store, const struct idem_request *request,
                  struct idem_op *op, int rc, struct idem_attempt **ret_attempt,
@@ -209,7 +217,7 @@ int idem_begin(struct idem_store *store, const struct idem_request *request,
                struct idem_attempt **ret_attempt, struct idem_error *ret_error)
 {
     struct idem_error
-        error; /* A look that failed may be followed by another. */
+        error; /* Kept here, because another look may follow a failed one. */
     struct idem_op *op = NULL;
     int rc = idem__begin_op(request, &op, ret_error);
 

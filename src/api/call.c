@@ -1,4 +1,5 @@
-/* Ops, blocking: submit, wait, settle what is unknown. */
+/* Runs ops for blocking calls: submits them, waits, and asks again while an outcome is
+ * unknown. */
 #include "api/call.h"
 #include "base/host.h"
 #include "base/bytes.h"
@@ -12,7 +13,7 @@ enum {
     PAUSE_MAX_MS = 500
 };
 
-/* Takes over the answer to @asked, whose op came back or never went. */
+/* Notes the answer of @asked, whose op came back or was not submitted. */
 static void note(struct idem__asked *asked, const struct idem_error *error)
 {
     asked->error = *error;
@@ -39,7 +40,7 @@ static bool only_reads(const struct idem_op *op)
            (op->verb == IDEM_OP_MOVE && !op->u.move.set);
 }
 
-/* Takes the op of @mine, one of @asked, back: it was not answered in time. */
+/* Takes back the op of @mine, one of @asked, which was not answered in time. */
 static void give_up(struct idem_queue *queue, struct idem__asked *asked,
                     size_t n, struct idem__asked *mine)
 {
@@ -61,7 +62,8 @@ static void give_up(struct idem_queue *queue, struct idem__asked *asked,
     case IDEM_CANCEL_DETACHED:
         mine->op = NULL;
         if (mine->unknown && mine->error.code == IDEM_EUNKNOWN) {
-            /* A try that had less time knows less of what is wrong. */
+            /* Keep the error of the earlier try: this one had less time, and learned
+             * less about the cause. */
             mine->under_way = false;
             return;
         }
@@ -75,13 +77,14 @@ static void give_up(struct idem_queue *queue, struct idem__asked *asked,
     case IDEM_CANCEL_ANSWERED:
         break;
     }
+    /* The store answered first, and is pushing the answer: take it. */
     while (mine->under_way) {
         note_reaped(asked, n, idem_queue_reap(queue, -1));
     }
 }
 
-/* Hands the ops over that are to be @again, in one go, so that a store can do
- * with one flush. Returns how many it took. */
+/* Submits the ops that are marked @again in one go, so that a store can serve them with
+ * one flush. Returns how many the store took. */
 static size_t submit(struct idem_queue *queue, struct idem__asked *asked,
                      size_t n)
 {
@@ -110,7 +113,7 @@ static size_t submit(struct idem_queue *queue, struct idem__asked *asked,
     return len - refused;
 }
 
-/* One try. Afterwards every op is back, or was left to the store. */
+/* Tries once. Afterwards each op is back, or was left to the store. */
 static void ask_once(struct idem_queue *queue, struct idem__asked *asked,
                      size_t n, int64_t timeout_ms)
 {
@@ -142,8 +145,8 @@ int64_t idem__boot_ms(const struct idem_store *store)
     return host->clock(host->ctx, &reading) == 0 ? reading.boot_ms : IDEM_NEVER;
 }
 
-/* A second try is worth it only when the first may have been applied. It gets
- * what is left of the time. */
+/* Sleeps before another try, and sets *@ret_wait_ms to the time that this try has.
+ * Returns false if the time is over. */
 static bool settle_again(const struct idem_store *store, int64_t until_ms,
                          int64_t *pause_ms, int64_t *ret_wait_ms)
 {
@@ -159,8 +162,8 @@ static bool settle_again(const struct idem_store *store, int64_t until_ms,
     return true;
 }
 
-/* True if some op is to be submitted again. An op that depends on one that
- * failed for good need not be known. */
+/* Marks the ops to submit again: those that may have been applied, as long as no op
+ * before them has failed for good. Returns true if there is one. */
 static bool choose_again(struct idem__asked *asked, size_t n)
 {
     bool failed = false;
@@ -177,7 +180,8 @@ static bool choose_again(struct idem__asked *asked, size_t n)
     return any;
 }
 
-/* Once a copy may have been applied, "nothing was done" is not ours to say. */
+/* Turns an error that means "nothing was done" into IDEM_EUNKNOWN if an earlier copy of
+ * the op may have been applied. */
 static void say_unknown(struct idem__asked *asked)
 {
     if (asked->op == NULL || !asked->unknown) {
@@ -192,7 +196,8 @@ static void say_unknown(struct idem__asked *asked)
     case IDEM_ECONFIG:
     case IDEM_EDENIED:
     case IDEM_ENOMEM:
-        /* Its text says what has to be mended before it can be known. */
+        /* Keep the text: it names the fault to repair before the outcome can be
+         * known. */
         asked->op->error = asked->error;
         asked->op->error.code = IDEM_EUNKNOWN;
         break;
@@ -206,7 +211,7 @@ void idem__ask(struct idem_queue *queue, struct idem__asked *asked, size_t n)
 {
     struct idem_store *store = queue->store;
     int64_t now_ms = idem__boot_ms(store);
-    int64_t until_ms = 0; /* Without a clock: one try. */
+    int64_t until_ms = 0; /* Without a clock there is one try. */
     int64_t wait_ms = store->options.timeout_ms;
     int64_t pause_ms = PAUSE_FIRST_MS;
     size_t i;
@@ -226,9 +231,10 @@ void idem__ask(struct idem_queue *queue, struct idem__asked *asked, size_t n)
     }
 }
 
-/* A claim that may have been made is nobody's: it is given back, if the store can
- * do that before its handle is closed. Else the key waits until the lease ends.
- * Nobody waits for the answer, which cannot be told from "it was never made". */
+/* Releases a claim that the store may have made for a caller that was not told so, if
+ * the store can do that before its handle is closed; else the key is blocked until the
+ * lease ends. It does not wait for the answer, which could not tell a release from a
+ * claim that was never made. */
 void idem__withdraw(struct idem_queue *queue, struct idem_op *op)
 {
     struct idem_store *store = queue->store;

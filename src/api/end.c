@@ -1,4 +1,4 @@
-/* The verbs of an owner, blocking: complete, fail, release, retry, unknown,
+/* Implements the blocking verbs of an owner: complete, fail, release, retry, unknown,
  * renew, expire; and an end that the owner has recorded itself. */
 #include "api/call.h"
 #include "base/crash.h"
@@ -25,6 +25,8 @@ int idem__check_in_store(const struct idem_attempt *attempt,
 void idem__end_answered(struct idem_attempt *attempt, int code,
                         struct idem_op *op)
 {
+    /* The attempt is over, so its lease is too. After any other error it may still own
+     * the key, and the caller may end it again. */
     if (code == 0 || code == IDEM_ELOST) {
         idem__attempt_set_lease_end(idem__attempt_of(attempt), 0);
     }
@@ -116,7 +118,7 @@ int idem_renew(struct idem_attempt *attempt, int64_t lease_ms,
         return rc;
     }
     rc = idem__call(a->store, &op, ret_error);
-    /* Another attempt owns the key: this one stops counting on its lease. After any other
+    /* Another attempt owns the key, so this one has no lease any more. After any other
      * failure the lease that was granted before still holds. */
     if (rc == IDEM_ELOST) {
         idem__attempt_set_lease_end(a, 0);
@@ -144,8 +146,8 @@ int idem_expire(struct idem_attempt *attempt, struct idem_error *ret_error)
         return rc;
     }
     rc = idem__call(a->store, &op, ret_error);
-    /* An end that may have been applied counts as one: the owner is the only one who can
-     * still be wrong about the lease. */
+    /* An expiry that may have been applied counts as one: only this owner can still be
+     * wrong about the lease. */
     if (rc == 0 || rc == IDEM_ELOST || rc == IDEM_EUNKNOWN) {
         idem__attempt_set_lease_end(a, 0);
     }
@@ -161,6 +163,8 @@ void idem_attempt_recorded(struct idem_attempt *attempt)
     struct idem_op *planned = a->planned;
 
     idem__attempt_set_lease_end(a, 0);
+    /* The caller's statement changed the record without this library: show its outcome,
+     * and wake the callers that wait for it. */
     if (planned != NULL) {
         a->planned = NULL;
         idem__store_changed(a->store, planned->id);

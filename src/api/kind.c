@@ -1,5 +1,5 @@
-/* Kinds of stores: those of libidem, those that were registered, and those that are
- * loaded as libraries. */
+/* Finds the kind of a store: in libidem, among the registered kinds, or in a library
+ * that it loads. */
 
 #include "base/host.h"
 #include "contract/kind.h"
@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <sys/auxv.h>
 
-/* The number in the name of a library with a kind, and of libidem itself. */
+/* The number in the names of libidem and of the libraries that bring kinds. */
 #define SO_VERSION "0"
 
 static int open_memory(const char *place,
@@ -48,7 +48,7 @@ static const struct idem_store_kind built_in[] = {
     },
 };
 
-/* Kinds that we know to be in a package, which a message can name. */
+/* Kinds that are in a package of ours, which a message can name. */
 static const struct {
     const char *scheme;
     const char *package;
@@ -58,14 +58,15 @@ static const struct {
     {"postgresql", "libidem-postgres0"},
 };
 
-/* Kinds are added, and never taken out: one that was found stays valid. */
+/* Kinds are added and never removed, so a kind that was found stays valid without the
+ * mutex. */
 static struct {
     pthread_mutex_t mutex;
     const struct idem_store_kind *kinds[IDEM_KINDS_MAX];
     size_t len;
 } registered = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
-/* The bytes of the scheme that @text begins with; 0: it does not. */
+/* Returns the length of the scheme at the start of @text; 0 if there is none. */
 static size_t scheme_len(const char *text)
 {
     size_t n = 0;
@@ -89,7 +90,7 @@ static const struct idem_store_kind *find_built_in(const char *scheme)
     return NULL;
 }
 
-/* With the mutex held. */
+/* The caller holds the mutex. */
 static const struct idem_store_kind *find_registered(const char *scheme)
 {
     size_t i;
@@ -184,8 +185,9 @@ static int say_unknown(const char *url, struct idem_error *error)
                              "and loads no other kinds)");
 }
 
-/* @why is the loader's sentence. It begins with the name of the file that it could
- * not find: that of the kind, or of a library that the kind needs. */
+/* Reports that @library cannot be loaded. @why is the loader's sentence, which begins
+ * with the name of the file that it could not find: @library, or a library that it
+ * needs. */
 static int say_not_loaded(const char *scheme, const char *library,
                           const char *url, const char *why,
                           struct idem_error *error)
@@ -209,7 +211,8 @@ static int say_not_loaded(const char *scheme, const char *library,
                        scheme, library, why);
 }
 
-/* Not closed again: stores that it opened call into it. */
+/* Loads the library of a kind. It stays loaded, because the stores that it opens call
+ * into it. */
 static int load(const char *scheme, const char *url,
                 const struct idem_store_kind **ret_kind,
                 struct idem_error *error)

@@ -1,4 +1,4 @@
-/* Rate limits: the op, and the blocking verb. */
+/* Implements rate limits: the op, and the blocking verb. */
 #include "api/call.h"
 #include "core/error.h"
 #include "limit/limit.h"

@@ -1,4 +1,5 @@
-/* A place in a list as text, by which another process goes on with it. */
+/* Writes the place of a list as text and reads it, so that another process can continue
+ * the list. */
 #include "api/call.h"
 
 #include "base/base64.h"
@@ -8,10 +9,10 @@
 #include <idem/operator.h>
 #include <string.h>
 
-/* "p" and in base64: a checksum of the list and the cursor, then each word of the
- * cursor as a length and its bytes, the most significant first. Zeros at the end
- * are left out. The checksum is against mistakes: a store looks for itself whether
- * it can use the cursor. */
+/* A place is "p" and then in base64: a checksum of list and cursor, and each word of
+ * the cursor as its length and its bytes, the most significant first. Zero words at the
+ * end are left out. The checksum guards against mistakes only: a store checks for
+ * itself whether it can use the cursor. */
 enum {
     SUM_LEN = 4,
     BYTES_MAX = SUM_LEN + IDEM_CURSOR_LEN * (1 + sizeof(uint64_t))

@@ -1,4 +1,4 @@
-/* The end of one attempt and the claim of the next key, in one submission. */
+/* Ends one attempt and claims the next key, in one submission. */
 #include "api/call.h"
 #include "base/crash.h"
 #include "core/error.h"
@@ -13,9 +13,9 @@ enum {
     BOTH
 };
 
-/* The claim of what must not start, for the end before it is not on record. Where
- * the store answers it is given back before the caller is told; where it does not,
- * nobody waits for it a second time. */
+/* Gives back the claim of the next key: its work must not start, because the end before
+ * it is not on record. If the store answered the end, this waits for the release; if
+ * the store does not answer, it sends the release and does not wait for it. */
 static void give_back(struct idem_queue *queue, const struct idem__asked *end,
                       struct idem__asked *begin)
 {
@@ -41,7 +41,8 @@ static void give_back(struct idem_queue *queue, const struct idem__asked *end,
     idem__asked_drop(queue, begin);
 }
 
-/* Both ops, at once. *@op is the answered begin, or NULL; both are gone else. */
+/* Runs both ops at once. On success *@op is the answered begin; on failure it is NULL.
+ * @end is gone in both cases. */
 static int call_both(struct idem_attempt *attempt, struct idem_op *end,
                      struct idem_op **op, struct idem_error *error)
 {
@@ -76,7 +77,8 @@ static int call_both(struct idem_attempt *attempt, struct idem_op *end,
     return rc;
 }
 
-/* The claim of the key that is being ended has to find its end. */
+/* Ends, then claims: if both have the same key, the claim has to find the end on
+ * record. */
 static int end_then_begin(struct idem_attempt *attempt,
                           const struct idem_outcome *outcome,
                           const struct idem_request *request,

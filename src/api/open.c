@@ -1,4 +1,4 @@
-/* Opening a store by its URL, and closing it. */
+/* Opens a store by its URL, closes it, and hides the secrets of URLs. */
 #include "contract/kind.h"
 #include "queue/queue.h"
 
@@ -21,9 +21,9 @@ void idem_close(struct idem_store *store)
     }
 }
 
-/* ---- URLs as they may be shown ---- */
+/* ---- URLs for messages ---- */
 
-/* Adds the @len bytes of @text at *@at, as far as there is room. */
+/* Adds as many of the @len bytes of @text at *@at as there is room for. */
 static void add(char *buf, size_t cap, size_t *at, const char *text, size_t len)
 {
     if (len > cap - 1 - *at) {
@@ -34,8 +34,9 @@ static void add(char *buf, size_t cap, size_t *at, const char *text, size_t len)
     buf[*at] = '\0';
 }
 
-/* A name of an option whose value nobody is shown. Kinds of stores have names of their
- * own, and those of libpq grow with its versions: too many are better than too few. */
+/* True if the value of the option with this name is a secret. Each kind of store has
+ * its own names, and libpq gets more with each version, so this rather hides too many
+ * than too few. */
 static bool is_secret(const char *name, size_t len)
 {
     static const char *const words[] = {"passw", "passphrase", "secret",
@@ -49,7 +50,8 @@ static bool is_secret(const char *name, size_t len)
     return i < sizeof(words) / sizeof(words[0]);
 }
 
-/* The length of "NAME=" at @text, after "?" or "&", if the value is a secret; or 0. */
+/* Returns the length of "NAME=" at @text, after "?" or "&", if the value is a secret;
+ * else 0. */
 static size_t name_of_secret(const char *text)
 {
     size_t len;
@@ -61,9 +63,9 @@ static size_t name_of_secret(const char *text)
     return text[len] == '=' && is_secret(text, len) ? len + 1 : 0;
 }
 
-/* Where the password before an "@" begins, and in *@ret_len how long it is. A "/" in
- * it should have been escaped, and often is not: the last "@" before the options
- * counts. NULL: there is none. */
+/* Returns where the password before an "@" begins, and its length in *@ret_len; NULL if
+ * there is none. A "/" in it should have been escaped, and often is not: so the last
+ * "@" before the options ends it. */
 static const char *find_password(const char *url, size_t *ret_len)
 {
     const char *start = strstr(url, "://");

@@ -1,5 +1,5 @@
-/* The verbs of an operator, blocking: get, list, resolve, reopen, import,
- * count, purge. */
+/* Implements the blocking verbs of an operator: get, list, resolve, reopen, import,
+ * count, purge, and moving a store. */
 #include "api/call.h"
 #include "contract/move.h"
 #include "core/error.h"
@@ -14,7 +14,7 @@ enum {
     PURGE_SLICE = 100
 };
 
-/* An answer is the op that brought it. */
+/* The answer of idem_get() is its op. */
 struct idem_answer {
     struct idem_op op;
 };
@@ -47,7 +47,7 @@ void idem_answer_destroy(struct idem_answer *answer)
     idem_op_destroy((struct idem_op *)answer);
 }
 
-/* Counts what the caller is shown. */
+/* Counts the records that the caller is shown. */
 struct counter {
     idem_list_fn *each;
     void *ctx;
@@ -159,7 +159,7 @@ int idem_list_page(struct idem_store *store, const struct idem_filter *filter,
     return rc;
 }
 
-/* A person's decision. */
+/* Sends a person's decision to the store. */
 static int decide(struct idem_store *store, struct idem_slice scope,
                   struct idem_slice key, uint64_t fence, struct idem_slice who,
                   const struct idem_outcome *outcome, unsigned flags,
@@ -253,8 +253,8 @@ int idem_count(struct idem_store *store, struct idem_counters *ret_counters,
     return rc;
 }
 
-/* After each slice, the last one that @max allows included: who wants more calls
- * again. */
+/* Rests after a slice, also after the last one that @max allows: the caller may call
+ * again at once. */
 static void rest(const struct idem_store *store, int64_t ms)
 {
     const struct idem_host *host = &store->options.host;
@@ -296,7 +296,7 @@ int idem_purge(struct idem_store *store, uint64_t max, uint64_t *ret_purged,
     return 0;
 }
 
-/* ---- A store that is moved: reading its mark, and setting it ---- */
+/* ---- Moving a store: reading and setting its mark ---- */
 
 #define FENCE_MAX (UINT64_C(1) << 61)
 

@@ -1,4 +1,4 @@
-/* Makers of ops: arguments checked and copied. */
+/* Creates the ops of the public verbs: checks the arguments and copies them. */
 #include "api/call.h"
 #include "base/heap.h"
 #include "core/error.h"
@@ -99,7 +99,7 @@ static void keep_outcome(struct idem_op *op, struct idem_outcome *outcome)
     idem__op_keep(op, &outcome->text);
 }
 
-/* An op about the attempt @attempt. */
+/* Creates an op about @attempt, with its nonce and its fence. */
 static int make_for(enum idem_verb verb, const struct idem_attempt *attempt,
                     size_t more, struct idem_op **ret_op,
                     struct idem_error *error)
@@ -170,7 +170,8 @@ int idem_op_expire(const struct idem_attempt *attempt, struct idem_op **ret_op,
     return make_for(IDEM_OP_EXPIRE, attempt, 0, ret_op, ret_error);
 }
 
-/* Only what the codec accepts can be stored; so let the codec judge. */
+/* Checks a record for an import. A store can hold only records that the codec accepts,
+ * so the codec has the last word. */
 static int check_record(const struct idem_record *record,
                         struct idem_error *error)
 {
@@ -196,8 +197,9 @@ static int check_record(const struct idem_record *record,
         return idem__error(error, IDEM_EINVALID,
                            "record: its fence leaves no room for greater ones");
     }
-    /* A store may look at a record before a begin has a nonce, whose bytes are zero then
-     * (prepare() in queue/submit.c): it would take this record for that begin's own. */
+    /* A store may compare a record with a begin that has no nonce yet, only zeros
+     * (prepare() in queue/submit.c). It would take a record with a nonce of zeros for
+     * the begin's own. */
     if (memcmp(record->nonce, no_nonce, sizeof(no_nonce)) == 0) {
         return idem__error(error, IDEM_EINVALID, "record: it has no nonce");
     }

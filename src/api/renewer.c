@@ -1,4 +1,4 @@
-/* One thread that renews the leases of all attempts that it was given. */
+/* Runs one thread that renews the leases of all attempts that were added. */
 #include "base/heap.h"
 #include "base/host.h"
 #include "base/process.h"
@@ -17,15 +17,16 @@ struct entry {
 
 struct idem_renewer {
     pthread_mutex_t mutex;
-    pthread_cond_t changed; /* The list, busy or ends. */
+    pthread_cond_t changed; /* Signals that entries, busy or ends changed. */
     pthread_t thread;
     struct entry *entries;
-    struct entry *busy; /* Is being renewed, without the mutex: it stays. */
+    struct entry *busy; /* The thread renews it without the mutex; remove()
+                           waits for that. */
     bool ends;
 };
 
-/* A third of what is left, so that a store that is away is asked the more often the
- * closer the end is. */
+/* The next renewal is due after a third of what is left of the lease, so that a store
+ * that does not answer is asked more often the closer the end is. */
 static void schedule(struct entry *entry)
 {
     int64_t left_ms = idem_attempt_lease_left_ms(entry->attempt);
@@ -158,6 +159,8 @@ int idem_renewer_remove(struct idem_renewer *renewer,
     int rc = IDEM_EINVALID;
 
     (void)pthread_mutex_lock(&renewer->mutex);
+    /* The thread uses the attempt without the mutex, and the caller may destroy it once
+     * this returns. */
     while (renewer->busy != NULL && renewer->busy->attempt == attempt) {
         (void)pthread_cond_wait(&renewer->changed, &renewer->mutex);
     }
