@@ -1,5 +1,6 @@
-/* Base64, three bytes at a time: bodies have megabytes. libcrypto's takes other
- * spellings too, so that a token would have many texts. */
+/* Encodes and decodes base64, three bytes at a time, because bodies have megabytes.
+ * libcrypto's decoder also accepts other spellings, so that one token would have many
+ * texts. */
 #include "base/base64.h"
 
 #define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
@@ -9,8 +10,8 @@ static const char of_urls[] = LETTERS "-_";
 
 #define BOTH (IDEM__BASE64 | IDEM__BASE64_URL)
 
-/* The value of each character, and the spellings that have it. By table, since no
- * processor predicts which kind of character comes next. */
+/* The value of each character, and the spellings that have it. A table, because no
+ * processor can predict which kind of character comes next. */
 static const uint8_t values[256] = {
     ['A'] = BOTH | 0,
     ['B'] = BOTH | 1,
@@ -134,7 +135,7 @@ static bool read_quad(enum idem__base64 spelling, const uint8_t *p,
     return (a & b & c & d & spelling) != 0;
 }
 
-/* The last @len characters of a text, 2 to 4 without their padding. */
+/* Reads the last @len characters of a text, 2 to 4 without their padding. */
 static int read_last(enum idem__base64 spelling, const uint8_t *p, size_t len,
                      uint8_t *to)
 {
@@ -154,7 +155,7 @@ static int read_last(enum idem__base64 spelling, const uint8_t *p, size_t len,
     return 0;
 }
 
-/* The length of @text without its padding; 0 for a length that no text has. */
+/* Returns the length of @text without its padding; 0 for a length that no text has. */
 static size_t unpadded(enum idem__base64 spelling, struct idem_slice text)
 {
     const char *p = text.base;

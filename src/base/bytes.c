@@ -1,4 +1,5 @@
-/* Buffers that grow; UTF-8; spans of time as people read them. */
+/* Implements buffers that grow, UTF-8, decimal numbers, and spans of time for
+ * people. */
 #include "base/bytes.h"
 
 #include "base/base64.h"
@@ -117,7 +118,8 @@ size_t idem__json_plain_len(const uint8_t *p, size_t len)
     const uint64_t ones = UINT64_C(0x0101010101010101);
     size_t n = 0;
 
-    /* Eight at a time: a byte that is not plain sets a top bit. */
+    /* Check eight bytes at a time: a byte that is not plain sets a top bit in one of
+     * these terms. */
     for (; len - n >= sizeof(uint64_t); n += sizeof(uint64_t)) {
         uint64_t bytes;
 
@@ -170,8 +172,8 @@ static void in_seconds(int64_t ms, char buf[IDEM__SPAN_MAX])
 
 void idem__span(int64_t ms, char buf[IDEM__SPAN_MAX])
 {
-    /* From two of a unit on, so that no unit needs a singular, or hides half of
-     * what is there. */
+    /* A unit counts from two of it on: so no unit needs a singular, and rounding down
+     * hides less than half. */
     static const struct {
         const char *name;
         int64_t ms;

@@ -1,5 +1,5 @@
-/* Runs of bytes: big-endian numbers in them, buffers that grow, UTF-8, numbers in digits,
- * spans of time. */
+/* bytes.h: big-endian numbers, buffers that grow, UTF-8, decimal numbers and spans of
+ * time. */
 #ifndef IDEM_BASE_BYTES_H
 #define IDEM_BASE_BYTES_H
 
@@ -35,7 +35,8 @@ static inline uint64_t idem__get_u64(const uint8_t *p)
 
 /* ---- A buffer that grows ------------------------------------------------- */
 
-/* Once memory runs out it only remembers that it failed. */
+/* A buffer that grows. After memory has run out, failed is set and nothing more is
+ * added, so the caller checks once at the end. */
 struct idem__buffer {
     uint8_t *base;
     size_t len;
@@ -43,11 +44,11 @@ struct idem__buffer {
     bool failed;
 };
 
-/* Makes room for @more bytes and returns where they go, or NULL. The caller adds what it
- * used to len. */
+/* Makes room for @more bytes and returns where they go, or NULL. The caller adds to len
+ * how many it wrote. */
 uint8_t *idem__buffer_room(struct idem__buffer *buffer, size_t more);
 
-/* These two stand here because most of what is added is short and known when it is
+/* Inline, because most texts that are added are short and known when this is
  * compiled. */
 static inline void idem__buffer_add(struct idem__buffer *buffer,
                                     const void *bytes, size_t len)
@@ -66,12 +67,13 @@ static inline void idem__buffer_str(struct idem__buffer *buffer,
     idem__buffer_add(buffer, text, strlen(text));
 }
 
+/* Adds @number in decimal digits. */
 void idem__buffer_u64(struct idem__buffer *buffer, uint64_t number);
 
-/* The padded base64 of @bytes. */
+/* Adds the padded base64 of @bytes. */
 void idem__buffer_base64(struct idem__buffer *buffer, struct idem_slice bytes);
 
-/* Empties it, and frees its memory if that is more than @keep. */
+/* Empties the buffer, and frees its memory if that is more than @keep bytes. */
 void idem__buffer_reset(struct idem__buffer *buffer, size_t keep);
 
 void idem__buffer_free(struct idem__buffer *buffer);
@@ -84,8 +86,8 @@ static inline struct idem_slice idem__buffer_slice(
 
 /* ---- UTF-8 as RFC 3629 defines it ---------------------------------------- */
 
-/* Returns how many of the @left bytes at @p the character there takes, which is above
- * 0x7f; 0: it is not well-formed. */
+/* Returns how many of the @left bytes at @p the character there takes, if it is above
+ * 0x7f; 0 if it is not well-formed. */
 size_t idem__utf8_len(const uint8_t *p, size_t left);
 
 /* True if @bytes is well-formed UTF-8. */
@@ -95,10 +97,10 @@ bool idem__utf8_is(struct idem_slice bytes);
  * holds unescaped: printable ASCII but the quotation mark and the backslash. */
 size_t idem__json_plain_len(const uint8_t *p, size_t len);
 
-/* ---- Numbers in digits --------------------------------------------------- */
+/* ---- Decimal numbers ----------------------------------------------------- */
 
-/* The number that @text is. False: it has no digit, another character, or is above
- * @max. */
+/* Reads the decimal number @text. Returns false if it is empty, has a character that is
+ * not a digit, or is above @max. */
 bool idem__digits(struct idem_slice text, uint64_t max, uint64_t *ret_number);
 
 /* ---- Spans of time ------------------------------------------------------- */

@@ -1,9 +1,9 @@
-/* SHA-256 and MD5 by libcrypto's plain functions, and CRC-32.
+/* Computes SHA-256 and MD5 with libcrypto's plain functions, and CRC-32.
  *
- * Those functions are deprecated in favour of EVP, which reads configuration and loads
- * providers at its first use: 0.9 ms, more than everything else that a short process
- * such as `idem run` does for a replay, and an allocation per hash afterwards. The plain
- * ones need neither, and a FIPS provider does not refuse MD5.
+ * libcrypto deprecates these functions in favour of EVP, which reads configuration and
+ * loads providers at its first use. That takes 0.9 ms, more than everything else that a
+ * short process such as `idem run` does for a replay, and then an allocation for each
+ * hash. The plain functions need neither, and a FIPS provider does not refuse MD5.
  */
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include "base/hash.h"
@@ -37,8 +37,8 @@ int idem__sha256(const struct idem_slice *parts, size_t parts_len,
     return idem__hash_end(&hash, ret_digest);
 }
 
-/* HMAC is two plain hashes (RFC 2104); the key block of the outer one is kept
- * until the inner one is done. */
+/* HMAC is two plain hashes (RFC 2104). The key block of the outer hash is kept until
+ * the inner one is done. */
 static void start_keyed(struct idem__hash *hash, struct idem_slice secret)
 {
     uint8_t block[64] = {0};
@@ -77,8 +77,8 @@ static void flush(struct idem__hash *hash)
     hash->small_len = 0;
 }
 
-/* Requests and identities are made of many parts of a few bytes, for each of
- * which libcrypto takes longer than to hash it. */
+/* Collects small parts: requests and identities have many parts of a few bytes, and for
+ * each call libcrypto takes longer than it takes to hash them. */
 void idem__hash_add(struct idem__hash *hash, struct idem_slice part)
 {
     if (part.len == 0) {
@@ -181,10 +181,10 @@ int idem__md5(struct idem_slice bytes, uint8_t ret_digest[IDEM__MD5_LEN])
 
 /* ---- CRC-32 -------------------------------------------------------------- */
 
-/* One table is enough: the answer of a service has about a kilobyte, and its check takes
- * a few microseconds of the hundreds that the request took. */
+/* One table is enough: the answer of a service has about a kilobyte, and its check
+ * takes a few microseconds of the hundreds that the request took. */
 
-#define POLYNOMIAL 0xedb88320 /* Of IEEE 802.3, its bits mirrored. */
+#define POLYNOMIAL 0xedb88320 /* From IEEE 802.3, with mirrored bits. */
 
 static uint32_t table[256];
 static pthread_once_t once = PTHREAD_ONCE_INIT;

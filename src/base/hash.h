@@ -8,11 +8,13 @@
 
 #define IDEM__SHA256_LEN 32
 
-/* 0, or IDEM_ENOMEM: libcrypto failed. */
+/* Hashes the parts one after the other. Returns 0, or IDEM_ENOMEM if libcrypto
+ * failed. */
 int idem__sha256(const struct idem_slice *parts, size_t parts_len,
                  uint8_t ret_digest[IDEM__SHA256_LEN]);
 
-/* An incremental hash: init, add any number of slices, end. */
+/* An incremental hash: call init, add any number of times, then end. A failure is
+ * reported by end. */
 struct idem__hash {
     uint64_t state[16]; /* libcrypto's. */
     bool ok;
@@ -22,22 +24,22 @@ struct idem__hash {
     uint8_t small[256]; /* Collects small parts. */
 };
 
-/* Plain SHA-256 if @secret is empty, else HMAC. */
+/* Starts a plain SHA-256 if @secret is empty, else an HMAC. */
 void idem__hash_init(struct idem__hash *hash, struct idem_slice secret);
 void idem__hash_add(struct idem__hash *hash, struct idem_slice part);
-/* Adds @n in eight bytes, the most significant first. */
+/* Adds @n as eight bytes, the most significant first. */
 void idem__hash_add_u64(struct idem__hash *hash, uint64_t n);
 int idem__hash_end(struct idem__hash *hash,
                    uint8_t ret_digest[IDEM__SHA256_LEN]);
 
-/* A secret prepared for many HMACs: the hashes of its two key blocks. It must be kept as
- * secret as the secret itself. */
+/* A secret prepared for many HMACs: the hashes of its two key blocks. It must be kept
+ * as secret as the secret itself. */
 struct idem__hmac_key {
     uint64_t inner[16]; /* libcrypto's. */
     uint64_t outer[16];
 };
 
-/* 0 or IDEM_ENOMEM, as above. */
+/* These return 0, or IDEM_ENOMEM if libcrypto failed. */
 int idem__hmac_key_init(struct idem__hmac_key *key, struct idem_slice secret);
 int idem__hmac(const struct idem__hmac_key *key, struct idem_slice message,
                uint8_t ret_digest[IDEM__SHA256_LEN]);
@@ -47,8 +49,8 @@ void idem__hmac_key_finish(struct idem__hmac_key *key);
 
 #define IDEM__MD5_LEN 16
 
-/* Other libraries make their keys with it; it protects nothing here. 0, or IDEM_ENOMEM:
- * libcrypto failed. */
+/* Other libraries make their keys with MD5; it protects nothing here. Returns 0, or
+ * IDEM_ENOMEM if libcrypto failed. */
 int idem__md5(struct idem_slice bytes, uint8_t ret_digest[IDEM__MD5_LEN]);
 
 /* ---- CRC-32 -------------------------------------------------------------- */

@@ -1,4 +1,4 @@
-/* The replaceable heap. */
+/* Implements the heap, whose functions a program can replace. */
 #include "base/heap.h"
 
 #include <idem.h>

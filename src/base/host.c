@@ -1,5 +1,5 @@
-/* The services that the library needs from its host: clocks, randomness, sleep, the
- * boot, and installed files. */
+/* Provides the services that the library needs from its host: clocks, random bytes,
+ * sleep, the boot, and installed files. */
 #include "base/host.h"
 
 #include <errno.h>
@@ -55,8 +55,9 @@ static ssize_t read_small(const char *path, char *buf, size_t cap)
     return n;
 }
 
-/* A time namespace shifts CLOCK_BOOTTIME; records of one host must agree. Only a
- * kernel without time namespaces has no such file. */
+/* A time namespace shifts CLOCK_BOOTTIME, but all records of a host must use one clock,
+ * so read that shift and undo it. Only a kernel without time namespaces lacks the
+ * file. */
 static int read_boottime_shift(int64_t *ret_ms)
 {
     char buf[256];
@@ -99,7 +100,8 @@ static int parse_uuid(const char *text, uint8_t ret_id[16])
     return 0;
 }
 
-/* These facts do not change while this process lives; a failed read is retried. */
+/* These facts do not change while this process lives. A failed read is tried again at
+ * the next call. */
 static struct {
     pthread_mutex_t mutex;
     bool known;
@@ -148,7 +150,7 @@ enum {
     ASK_EVERY_MS = 1000
 };
 
-/* A time after 2038 is as good as any other, also where long has 32 bits. */
+/* Times after 2038 must work, also on a platform whose long has 32 bits. */
 _Static_assert(sizeof(time_t) >= 8, "seconds have 64 bits");
 
 static int read_clock(clockid_t id, int64_t *ret_ms)
@@ -162,8 +164,8 @@ static int read_clock(clockid_t id, int64_t *ret_ms)
     return 0;
 }
 
-/* The daemon that keeps the clock right reports that to the kernel, which is asked once
- * a second. A system that refuses to answer counts as unsynchronised. */
+/* The daemon that keeps the clock right reports that to the kernel; ask the kernel once
+ * a second at most. A kernel that refuses to answer counts as unsynchronised. */
 static bool is_unsynchronised(int64_t boot_ms)
 {
     static int64_t asked_ms = INT64_MIN / 2;
@@ -257,7 +259,7 @@ int64_t idem__time_add(int64_t base, int64_t add)
     return add > IDEM_NEVER - base ? IDEM_NEVER : base + add;
 }
 
-/* ---- What is installed --------------------------------------------------- */
+/* ---- Installed files ------------------------------------------------------ */
 
 static const char *const places[] = {
     "/etc/ssl/certs/ca-certificates.crt",                /* Debian. */

@@ -1,4 +1,4 @@
-/* The time of a service as an interval, learned from its answers. */
+/* Learns the time of a service, as an interval, from its answers. */
 #include "base/learned_clock.h"
 
 #define NS_PER_MS ((int64_t)1000000)
@@ -17,8 +17,8 @@ static int64_t max(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* Returns the part of @span that still holds at @boot_ms, before or after it
- * was made. */
+/* Returns @span widened by the drift that is possible between its own reading and
+ * @boot_ms, which may be earlier or later. */
 static struct idem__learned_span widened(const struct idem__learned_span *span,
                                          int64_t boot_ms)
 {
@@ -33,8 +33,8 @@ static struct idem__learned_span widened(const struct idem__learned_span *span,
     return wide;
 }
 
-/* Both hold: narrows @span to what @seen leaves of it. False, and nothing is
- * changed, when that is nothing. Both are of the same reading. */
+/* Narrows @span to its intersection with @seen, since both hold at the same reading.
+ * Returns false, and changes nothing, if they have none. */
 static bool narrow(struct idem__learned_span *span,
                    const struct idem__learned_span *seen)
 {
@@ -49,8 +49,8 @@ static bool narrow(struct idem__learned_span *span,
     return true;
 }
 
-/* @seen contradicts what is believed, or something that was seen does so already:
- * the newcomers are kept apart until enough of them agree. */
+/* @seen contradicts the believed span, or an earlier answer did so already: the
+ * contradicting answers are kept apart until enough of them agree. */
 static void doubt(struct idem__learned_clock *clock,
                   const struct idem__learned_span *seen)
 {
@@ -74,9 +74,9 @@ static void doubt(struct idem__learned_clock *clock,
     clock->span.hi_ns = max(clock->span.hi_ns, other.hi_ns);
 }
 
-/* The span that one answer gives. The boot clock's readings are cut to whole ms:
- * each may be just short of one more. The upper bound is of when the request was
- * sent, and has widened since. */
+/* Returns the span that one answer gives. Readings of the boot clock are cut to whole
+ * ms, so each may be short of almost 1 ms. The upper bound counts from the moment of
+ * sending, and has widened since then. */
 static struct idem__learned_span span_of(const struct idem__learned_time *time)
 {
     int64_t trip_ms = time->got_boot_ms - time->sent_boot_ms;
@@ -141,7 +141,7 @@ bool idem__learned_clock_now(const struct idem__learned_clock *clock,
     span = widened(&clock->span, boot_ms);
     middle_ns = span.lo_ns + (span.hi_ns - span.lo_ns) / 2;
     ms = boot_ms + middle_ns / NS_PER_MS;
-    /* One more for the division, one for what @boot_ms cuts off. */
+    /* Add 1 ms for the division, and 1 ms for the part that @boot_ms cuts off. */
     *ret_err_ms = (span.hi_ns - span.lo_ns) / 2 / NS_PER_MS + 2;
     *ret_ms = ms;
     return true;

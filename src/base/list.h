@@ -1,8 +1,8 @@
 /* list.h: lists that are linked both ways through their own items.
  *
- * A list has first and last (both NULL: it is empty), an item has next and prev,
- * and is in one list at most. These macros evaluate their arguments more than
- * once. To walk a list needs no help:
+ * A list has first and last (both NULL: it is empty); an item has next and prev, and is
+ * in one list at most. The macros evaluate their arguments more than once. Walking a
+ * list needs no macro:
  *
  *     for (item = list->first; item != NULL; item = item->next)
  */

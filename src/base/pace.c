@@ -1,4 +1,4 @@
-/* How long to pause before asking again. */
+/* Computes the pause before a busy service is asked again. */
 #include "base/pace.h"
 
 int64_t idem__backoff(unsigned attempt, int64_t base_ms, int64_t cap_ms,

@@ -1,24 +1,24 @@
-/* pace.h: how long to pause before looking or asking again. */
+/* pace.h: pauses before a waiter looks again, or asks a busy service again. */
 #ifndef IDEM_BASE_PACE_H
 #define IDEM_BASE_PACE_H
 
 #include <stdint.h>
 
-/* A waiter that polls a store: soon after the first look, then ever less often, because a
- * thousand waiters poll a thousand times. */
+/* A waiter polls a store soon after its first look, and then ever less often, because a
+ * thousand waiters poll a thousand times as often. */
 enum {
-    IDEM__PACE_MAX_MS = 250,  /* For the first five seconds; */
+    IDEM__PACE_MAX_MS = 250,  /* For the first five seconds, */
     IDEM__PACE_SHARE = 20,    /* then a twentieth of the time waited, */
     IDEM__PACE_LAST_MS = 1000 /* and at most. */
 };
 
 struct idem__pace {
     int64_t since_ms; /* When the wait began, by the caller's clock. */
-    int64_t pause_ms; /* The next pause; doubled by each. */
+    int64_t pause_ms; /* The next pause; doubled each time. */
 };
 
-/* Returns the pause before the next look: between half and all of what is due, chosen by
- * @random, so that many waiters do not look at once. */
+/* Returns the pause before the next look: between half and all of what is due, chosen
+ * by @random, so that many waiters do not look at once. */
 static inline int64_t idem__pace_next(struct idem__pace *pace, int64_t now_ms,
                                       uint16_t random)
 {

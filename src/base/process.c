@@ -1,4 +1,4 @@
-/* This process, its threads and its children. */
+/* Tells this process from its children, starts threads, and watches children. */
 #include "base/process.h"
 
 #include <errno.h>
@@ -13,10 +13,10 @@
 #include <unistd.h>
 
 /* Every call of a handle checks whether it crossed a fork(), and getpid() enters the
- * kernel each time. So the number is kept in a page that the kernel clears in a child
- * (MADV_WIPEONFORK); no other way of noticing a fork notices all of them. */
+ * kernel each time. So this keeps the number in a page that the kernel clears in a
+ * child (MADV_WIPEONFORK); no other way notices every fork. */
 
-/* The page; NULL: not mapped yet, or it cannot be. */
+/* The page; NULL: not mapped yet, or this kernel cannot. */
 static long *kept;
 
 static long *make_page(void)
@@ -59,7 +59,8 @@ long idem__process(void)
     return pid;
 }
 
-/* A thread inherits the mask that its creator has at that moment. */
+/* Blocks all signals around the creation: a thread inherits the mask that its creator
+ * has at that moment. */
 int idem__thread_start(pthread_t *ret_thread, void *(*run)(void *arg),
                        void *arg)
 {

@@ -1,5 +1,5 @@
-/* Waiting for something: descriptors that threads or the time make readable, one
- * descriptor for several, and a word that changes. */
+/* Implements the ways to wait: a descriptor that a thread or the time makes readable,
+ * one descriptor for several, and a word that changes. */
 #include "base/wait.h"
 
 #include <errno.h>
@@ -55,7 +55,7 @@ void idem__timer_set(int timer, int64_t due_ms)
 
 /* ---- One descriptor for several ------------------------------------------ */
 
-/* Linux gives the events of epoll the numbers of those of poll. */
+/* Linux uses the same numbers for the events of epoll and of poll. */
 _Static_assert(EPOLLIN == POLLIN && EPOLLOUT == POLLOUT &&
                    EPOLLERR == POLLERR && EPOLLHUP == POLLHUP,
                "an event has one number");
@@ -104,8 +104,8 @@ int idem__watch_wait(int watch, struct pollfd *ret_ready, int max,
 
 /* ---- A word that changes ------------------------------------------------- */
 
-/* Where long has 32 bits, the elder call takes seconds of 32 bits, and time_t has
- * 64: it would take one half of them for the nanoseconds. */
+/* On a platform whose long has 32 bits, the older call reads 32-bit seconds, but time_t
+ * has 64 bits: it would take half of the seconds for the nanoseconds. */
 #ifdef SYS_futex_time64
 #define CALL SYS_futex_time64
 #else
@@ -125,7 +125,7 @@ bool idem__futex_wait(const uint32_t *word, uint32_t seen, int64_t deadline_ns,
         .tv_nsec = (long)(deadline_ns % 1000000000),
     };
 
-    /* With a bitset the time is a point of CLOCK_MONOTONIC, not a length. */
+    /* FUTEX_WAIT_BITSET takes a point of CLOCK_MONOTONIC, FUTEX_WAIT a duration. */
     return syscall(CALL, word, operation(FUTEX_WAIT_BITSET, reach), seen,
                    deadline_ns == IDEM_NEVER ? NULL : &until, NULL,
                    FUTEX_BITSET_MATCH_ANY) == 0 ||
