@@ -1,11 +1,11 @@
-/* The canonical text of a value: ours, or that of another library. */
+/* Writes the canonical text of a value: ours, or another library's. */
 #include "key/canonical.h"
 
 #include "base/heap.h"
 #include "core/error.h"
 
 enum {
-    PYTHON_DIGITS_MAX = 4300, /* int() refuses more. */
+    PYTHON_DIGITS_MAX = 4300, /* Python's int() refuses more. */
 };
 
 struct writer {
@@ -31,7 +31,7 @@ static void add_unit(struct idem__buffer *out, uint32_t unit)
     idem__buffer_add(out, text, sizeof(text));
 }
 
-/* The character at @p, of @ret_len bytes. */
+/* Returns the character at @p, and its length in *@ret_len. */
 static uint32_t point_at(const uint8_t *p, size_t *ret_len)
 {
     size_t n = p[0] < 0x80 ? 1 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
@@ -50,7 +50,7 @@ static bool is_half(uint32_t c)
     return c >= 0xd800 && c < 0xe000;
 }
 
-/* All have these. */
+/* Adds an escape of two characters, which all flavours use for the same characters. */
 static bool add_short(struct idem__buffer *out, uint32_t c)
 {
     static const char chars[] = "\"\\\b\f\n\r\t";
@@ -174,8 +174,8 @@ static int write_array(struct writer *w, uint32_t number)
     return rc;
 }
 
-/* Assigned to a plain object, this name sets its prototype, and does not become
- * a member. */
+/* In JavaScript, assigning this name to a plain object sets its prototype, so the copy
+ * that Powertools sorts does not have this member. */
 static bool vanishes(const struct writer *w, struct idem_slice name)
 {
     static const char proto[] = "__proto__";

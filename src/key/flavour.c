@@ -1,4 +1,4 @@
-/* Keys as other libraries make them. */
+/* Makes the keys that other libraries make. */
 #include <idem/key.h>
 
 #include "base/bytes.h"
@@ -53,7 +53,8 @@ static int check_prefix(enum idem_flavour flavour, const char *prefix,
                                         flavours[flavour]);
 }
 
-/* True: this is what an event comes to that lacks what was selected. */
+/* True for a value that an event without the selected member would give: an empty text,
+ * or nulls. */
 static bool says_nothing(const struct idem__tree *tree, uint32_t number)
 {
     const struct idem__tree_node *node = idem__tree_at(tree, number);
@@ -96,7 +97,7 @@ static int take_key(const struct idem__buffer *key, enum idem_flavour flavour,
     return 0;
 }
 
-/* "PREFIX#DIGEST" of the canonical text of the node @number. */
+/* Makes "PREFIX#DIGEST", with the digest of the canonical text of node @number. */
 static int make_key(const struct idem__tree *tree, uint32_t number,
                     enum idem_flavour flavour, const char *prefix,
                     unsigned flags, struct idem_key_text *ret_key,

@@ -1,7 +1,7 @@
-/* Numbers in canonical form, ours and those of other libraries.
+/* Writes numbers in canonical form, ours and those of other libraries.
  *
- * Ours is the decimal value, exactly. The other libraries round to a double: both
- * take the fewest digits that are read back as the same double, and of these the
+ * Ours is the exact decimal value. The other libraries round to a double: both write
+ * the fewest digits that are read back as the same double, and of these the digits
  * nearest to it; they differ in where the exponent begins.
  */
 #include "key/canonical.h"
@@ -18,7 +18,8 @@ enum {
     ZEROS_BEFORE_MAX = 6,
 };
 
-/* A longer exponent that is read cannot come below it by the digits around it. */
+/* The limit of 17 digits for an exponent. An exponent of more than EXPONENT_DIGITS_MAX
+ * digits in the input stays above it, however many digits the number has. */
 static const int64_t exponent_max = 99999999999999999;
 enum {
     EXPONENT_DIGITS_MAX = 18,
@@ -32,7 +33,7 @@ struct digits {
 
 /* ---- The decimal value ---- */
 
-/* The digits and the point before any exponent. */
+/* Returns the digits and the point before any exponent, without the sign. */
 static struct idem_slice mantissa_of(struct idem_slice number)
 {
     const char *p = number.base;
@@ -45,7 +46,8 @@ static struct idem_slice mantissa_of(struct idem_slice number)
     return idem_bytes(p + from, to - from);
 }
 
-/* @p is after the "e", or at the end. */
+/* Reads the exponent at @p, after the "e"; none is 0. Returns false if it is too
+ * long. */
 static bool read_exponent(const char *p, const char *end, int64_t *ret_exponent)
 {
     bool negative = p < end && *p == '-';
@@ -93,7 +95,8 @@ bool idem__number_decimal(struct idem__buffer *out, struct idem_slice number)
     while (is_zero(end[-1])) {
         end--;
     }
-    /* Of the last digit: one is left of the point where they meet. */
+    /* The exponent of the last digit. The point itself takes a place if it is before
+     * that digit. */
     exponent += point - end + (point < end);
     if (exponent > exponent_max || exponent < -exponent_max) {
         return false;
@@ -110,7 +113,7 @@ bool idem__number_decimal(struct idem__buffer *out, struct idem_slice number)
     return true;
 }
 
-/* Puts @n zeros, or a point among them, at @at of what was appended. */
+/* Inserts @before and @n zeros at byte @at. */
 static void put_in(struct idem__buffer *out, size_t at, int64_t n,
                    const char *before)
 {
@@ -160,7 +163,8 @@ bool idem__number_text(struct idem__buffer *out, struct idem_slice number)
 
 static double read_double(const char *text)
 {
-    /* Never freed; it is there without being loaded. */
+    /* Never freed. The C locale needs no file. Two threads may both create it, and
+     * either is as good. */
     static locale_t plain;
     locale_t locale = __atomic_load_n(&plain, __ATOMIC_ACQUIRE);
 
@@ -194,7 +198,7 @@ bool idem__number_is_integer(struct idem_slice number)
     return true;
 }
 
-/* @len digits of @value, rounded to the nearest. */
+/* Rounds @value to @len digits. */
 static void round_to(double value, int len, struct digits *ret)
 {
     char text[64];
@@ -203,7 +207,8 @@ static void round_to(double value, int len, struct digits *ret)
     (void)snprintf(text, sizeof(text), "%.*e", len - 1, value);
     ret->len = 0;
     for (p = text; *p != 'e'; p++) {
-        if (*p >= '0' && *p <= '9') { /* And no point, whichever it is. */
+        if (*p >= '0' && *p <= '9') { /* Skip the point, whatever the locale
+                                         writes. */
             ret->text[ret->len++] = *p;
         }
     }
@@ -219,7 +224,7 @@ static bool is_read_as(const struct digits *d, double value)
     return read_double(text) == value;
 }
 
-/* One more in the last place; false: there is a carry out of the first. */
+/* Adds one in the last place. Returns false if that carries out of the first digit. */
 static bool step_up(struct digits *d)
 {
     int i = d->len - 1;
@@ -234,9 +239,9 @@ static bool step_up(struct digits *d)
     return true;
 }
 
-/* @value is above 0 and finite. The doubles below a power of two are twice as
- * close as those above, so that the nearest digits may be read as the neighbour
- * below where the next ones up are not. */
+/* Finds the shortest digits of @value, which is finite and above 0. The doubles below a
+ * power of two are twice as dense as those above, so the nearest digits may be read as
+ * the double below where the next digits up are read correctly. */
 static void shortest(double value, struct digits *ret)
 {
     int exponent;
@@ -261,7 +266,8 @@ static void add_zeros(struct idem__buffer *out, int n)
     }
 }
 
-/* Without an exponent; @fraction: at least ".0". */
+/* Appends the digits without an exponent; with @fraction, at least ".0" after the
+ * point. */
 static void add_plain(struct idem__buffer *out, const struct digits *d,
                       bool fraction)
 {
@@ -282,7 +288,7 @@ static void add_plain(struct idem__buffer *out, const struct digits *d,
     }
 }
 
-/* "d.ddde+n", the exponent with at least @width digits. */
+/* Appends "d.ddde+n", whose exponent has at least @width digits. */
 static void add_power(struct idem__buffer *out, const struct digits *d,
                       int width)
 {

@@ -1,4 +1,4 @@
-/* The order of an object's members. */
+/* Sorts the members of an object as each language does. */
 #include "key/canonical.h"
 
 #include "core/error.h"
@@ -24,22 +24,23 @@ static int by_code_point(const void *a, const void *b, void *context)
 
 /* ---- By lower case: TypeScript ----
  *
- * Powertools sorts the names by toLowerCase(), as UTF-16; then each becomes a
- * member of a new object, which has its array indices first, by number. Names that
- * are alike but for their case stay in the order in which they came.
+ * Powertools sorts the names by toLowerCase(), as UTF-16, and then assigns each to a
+ * new object, which has its array indices first, by number. Names that differ only in
+ * case keep the order in which they came.
  */
 
 enum {
-    DOTTED_I = 0x130, /* Becomes two characters: i, and a dot above. */
+    DOTTED_I = 0x130, /* Its lower case is two characters: i, and a dot
+                         above. */
     DOT_ABOVE = 0x307,
     SIGMA = 0x3a3,
 };
 
-/* UTF-16 units, one after the other, of a name in lower case. */
+/* Iterates over the UTF-16 units of a name in lower case. */
 struct units {
     const uint8_t *p;
     const uint8_t *end;
-    uint32_t left; /* A unit that is still to come; 0: none. */
+    uint32_t left; /* The second unit of a character; 0: none. */
     locale_t locale;
 };
 
@@ -63,7 +64,7 @@ static uint32_t lower(const struct units *u, uint32_t c)
     return c == DOTTED_I ? 'i' : (uint32_t)towlower_l((wint_t)c, u->locale);
 }
 
-/* 0x10000: there is no more. */
+/* Returns the next unit; 0x10000 at the end. */
 static uint32_t next_unit(struct units *u)
 {
     uint32_t c = u->left;
@@ -92,7 +93,7 @@ struct by_lower_case {
     locale_t locale;
 };
 
-/* "0" to "4294967294": the names of an array's elements. */
+/* True for "0" to "4294967294", which JavaScript treats as array indices. */
 static bool is_index(struct idem_slice name, uint64_t *ret_index)
 {
     const char *p = name.base;
@@ -126,7 +127,7 @@ static int compare_units(const struct by_lower_case *by, struct idem_slice x,
     if (m == n) {
         return 0;
     }
-    /* The end comes before everything. */
+    /* A name that ends sorts before a longer one. */
     return m == 0x10000 || (n != 0x10000 && m < n) ? -1 : 1;
 }
 
@@ -147,7 +148,8 @@ static int compare_lower(const void *a, const void *b, void *context)
     return order != 0 ? order : (m > n) - (m < n);
 }
 
-/* A capital sigma's lower case depends on the letters around it. */
+/* True if the name has a capital sigma, whose lower case depends on the letters around
+ * it. */
 static bool has_sigma(struct idem_slice name)
 {
     const uint8_t *p = name.base;

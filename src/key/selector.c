@@ -1,4 +1,5 @@
-/* The selected values as a key, and as JSON to be compared. */
+/* Runs selectors for callers, and turns the selected values into a key, or into JSON
+ * for comparisons. */
 #include "key/selector.h"
 
 #include "base/hash.h"
@@ -10,7 +11,8 @@
 
 enum {
     KEEP = 64 * 1024,
-    /* "=#", the head, "#" and the digest in hexadecimal are a key of full length. */
+    /* "=#", HEAD_MAX bytes, "#" and the digest in hexadecimal make IDEM_KEY_MAX
+     * bytes. */
     HEAD_MAX = IDEM_KEY_MAX - 3 - 2 * IDEM__SHA256_LEN,
 };
 
@@ -85,7 +87,7 @@ int idem_selector_run_request(struct idem_selector *selector,
     return rc == 0 ? idem__selector_run(selector, ret_error) : rc;
 }
 
-/* ---- What was selected ---- */
+/* ---- The selected values ---- */
 
 static size_t values_len(const struct idem_selector *s)
 {
@@ -97,8 +99,8 @@ static const uint32_t *values_of(const struct idem_selector *s)
     return (const uint32_t *)(const void *)s->values.base;
 }
 
-/* Null, or a list that the selector made of nothing but that. An empty object
- * of the text is a value. */
+/* True for null, and for a list that the selector made only of nulls. An empty object
+ * or array of the input is a value. */
 static bool is_missing(const struct idem_selector *s, uint32_t number)
 {
     const struct idem__tree_node *node = idem__tree_at(&s->tree, number);
@@ -113,7 +115,8 @@ static bool is_missing(const struct idem_selector *s, uint32_t number)
     return node->made || node->kind == IDEM__TREE_NULL;
 }
 
-/* Nothing but what is missing: one key for all that lack theirs. */
+/* Refuses a selection without any value: it would give one key to all inputs that lack
+ * theirs. */
 static int check_there(const struct idem_selector *s, struct idem_error *error)
 {
     const uint32_t *values = values_of(s);
@@ -171,7 +174,7 @@ int idem_selector_values(struct idem_selector *selector,
 
 /* ---- The key ---- */
 
-/* Appends the text of what a key can be made of. */
+/* Appends the text of a value of which a key can be made. */
 static int add_scalar(struct idem_selector *s, uint32_t number,
                       struct idem__buffer *out, struct idem_error *error)
 {
@@ -214,7 +217,7 @@ static int add_scalar(struct idem_selector *s, uint32_t number,
                        "members, as in [.a.b, .a.c]");
 }
 
-/* The texts as an array of JSON, so that ["a","bc"] and ["ab","c"] differ. */
+/* Appends the texts as an array of JSON, so that ["a","bc"] and ["ab","c"] differ. */
 static int add_list(struct idem_selector *s, const uint32_t *numbers,
                     size_t len, struct idem__buffer *out,
                     struct idem_error *error)
@@ -238,7 +241,8 @@ static int add_list(struct idem_selector *s, const uint32_t *numbers,
     return rc;
 }
 
-/* A text that begins like the key of a list, or that of a long text, is none. */
+/* Appends the key of one value. If its text begins with "=", like the keys of lists and
+ * of long texts, another "=" in front keeps it from being taken for one of those. */
 static int add_single(struct idem_selector *s, uint32_t number,
                       struct idem__buffer *out, struct idem_error *error)
 {
@@ -261,7 +265,7 @@ static int add_single(struct idem_selector *s, uint32_t number,
     return 0;
 }
 
-/* The elements of the one list become the values. */
+/* Replaces the one list among the values by its elements. */
 static int spread(struct idem_selector *s)
 {
     uint32_t list = values_of(s)[0];
@@ -322,7 +326,7 @@ int idem__key_shorten(struct idem__buffer *out, struct idem_error *error)
         hex[2 * i + 1] = digits[digest[i] & 15];
     }
     while (len > 0 && (out->base[len] & 0xc0) == 0x80) {
-        len--; /* Not within a character. */
+        len--; /* Do not cut a character in two. */
     }
     memmove(out->base + 2, out->base, len);
     memcpy(out->base, "=#", 2);

@@ -1,4 +1,4 @@
-/* Compiling a selector: one pass, no token is looked at twice. */
+/* Compiles a selector in one pass by recursive descent. */
 #include "core/error.h"
 #include "key/selector.h"
 
@@ -10,8 +10,8 @@ static uint32_t read_selector(struct idem__reader *r);
 
 /* ---- Strings ---- */
 
-/* The bytes up to a quotation mark or "\(", read as JSON has them. True: it was the
- * mark. */
+/* Reads the bytes up to a quotation mark or "\(", with the escapes of JSON. Returns
+ * true if they ended with the mark. */
 static bool read_piece(struct idem__reader *r)
 {
     struct idem__buffer *text = &r->selector->text;
@@ -57,7 +57,7 @@ static bool read_piece(struct idem__reader *r)
     return ends;
 }
 
-/* From after the opening mark. @plain: nothing may be put in. */
+/* Reads a text, after its opening mark. @plain: without "\( )". */
 static uint32_t read_text(struct idem__reader *r, enum idem__part_kind kind,
                           bool plain)
 {
@@ -122,7 +122,7 @@ static uint32_t read_index(struct idem__reader *r)
     return idem__reader_add(r, part);
 }
 
-/* After "[". */
+/* Reads a step in brackets, after "[". */
 static uint32_t read_brackets(struct idem__reader *r)
 {
     uint32_t part;
@@ -144,7 +144,7 @@ static uint32_t read_brackets(struct idem__reader *r)
     return r->rc == 0 ? part : 0;
 }
 
-/* One step of a path, if there is one: 0 and no failure is none. */
+/* Reads one step of a path. Returns 0 without a failure if there is none. */
 static uint32_t read_step(struct idem__reader *r)
 {
     struct idem__buffer *text = &r->selector->text;
@@ -181,7 +181,7 @@ static uint32_t read_step(struct idem__reader *r)
     return 0;
 }
 
-/* "[" or a literal, at r->at. */
+/* Reads a list, after "[". */
 static uint32_t read_list(struct idem__reader *r)
 {
     uint32_t inner;
@@ -221,7 +221,8 @@ static uint32_t read_number(struct idem__reader *r)
     uint32_t number, part;
     int rc;
 
-    /* "1 + .a" has blanks around its sign; "1+.a" is a number that is none. */
+    /* A sign belongs to the number here: "1 + .a" is a sum, but "1+.a" is refused as a
+     * malformed number. */
     rc = idem__tree_add(&tree, idem_bytes(r->at, len), &number, &why);
     if (rc == 0) {
         idem__buffer_add(text, r->at, len);
@@ -269,7 +270,7 @@ static uint32_t read_word(struct idem__reader *r)
     return idem__reader_refuse_word(r, "a path, as in .a");
 }
 
-/* The first part of a term. */
+/* Reads the first part of a term. */
 static uint32_t read_start(struct idem__reader *r)
 {
     uint32_t part;
@@ -316,7 +317,7 @@ static uint32_t read_term(struct idem__reader *r)
         if (step == 0) {
             break;
         }
-        /* Of the step alone: what it is taken of fails as it would. */
+        /* The ? covers this step only: a failure of the part before it still fails. */
         if (idem__reader_take(r, "?")) {
             step = idem__reader_add_around(r, IDEM__PART_TRY, step);
         }
@@ -325,7 +326,7 @@ static uint32_t read_term(struct idem__reader *r)
     return part;
 }
 
-/* ---- What stands between terms ---- */
+/* ---- Operators between terms ---- */
 
 static bool take_plus(struct idem__reader *r)
 {
@@ -343,7 +344,7 @@ static uint32_t read_sum(struct idem__reader *r)
     return part;
 }
 
-/* From the right: a // (b // c). */
+/* Reads alternatives, which group from the right: a // (b // c). */
 static uint32_t read_choice(struct idem__reader *r)
 {
     uint32_t part = read_sum(r);
@@ -398,7 +399,8 @@ int idem__selector_compile(struct idem_selector *selector, const char *text,
                            "a selector has at most %d bytes; this one has %zu",
                            IDEM__SELECTOR_LEN_MAX, strlen(text));
     }
-    /* Also a selector without names has a place for them. */
+    /* Allocate the buffer now: a selector without names and texts would leave its base
+     * NULL, and runs add offsets to it. */
     if (idem__buffer_room(&selector->text, 1) == NULL) {
         return idem__error_plain(ret_error, IDEM_ENOMEM);
     }

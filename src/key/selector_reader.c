@@ -1,4 +1,4 @@
-/* Reading signs and words of a selector, refusing others, and adding parts. */
+/* Reads the signs and words of a selector, refuses others, and adds parts. */
 #include "key/selector.h"
 
 #include "core/error.h"
@@ -6,13 +6,13 @@
 #include <stdio.h>
 
 enum {
-    VALUES_MAX = 1000, /* More of them are as many. */
+    VALUES_MAX = 1000, /* Counts stop here. */
     WORD_SHOWN_MAX = 32,
 };
 
-/* ---- What is refused ---- */
+/* ---- Words that are refused ---- */
 
-/* The parts of jq that people reach for, and what does it here. */
+/* The parts of jq that people try, each with its replacement here. */
 static const struct {
     const char *word;
     const char *hint;
@@ -86,7 +86,6 @@ bool idem__reader_is_name(char c, bool first)
            (!first && c >= '0' && c <= '9');
 }
 
-/* A name, or the signs up to the next one. */
 size_t idem__reader_word_len(const char *p)
 {
     size_t n = *p == '@';
@@ -117,7 +116,7 @@ static const char *hint_of(const char *word, size_t len)
     return NULL;
 }
 
-/* Returns 0, as for a part that is missing. @what says what should be at @at. */
+/* The first failure counts: later ones follow from it. */
 uint32_t idem__reader_refuse(struct idem__reader *r, const char *at,
                              const char *what)
 {
@@ -129,7 +128,7 @@ uint32_t idem__reader_refuse(struct idem__reader *r, const char *at,
     return 0;
 }
 
-/* Something else is here than what a selector goes on with. */
+/* Names the word in the message and, if people try it often, its replacement. */
 uint32_t idem__reader_refuse_word(struct idem__reader *r, const char *expected)
 {
     size_t len = idem__reader_word_len(r->at);
@@ -166,7 +165,6 @@ void idem__reader_skip(struct idem__reader *r)
     }
 }
 
-/* Takes @sign, if it is the next one. */
 bool idem__reader_take(struct idem__reader *r, const char *sign)
 {
     size_t len = strlen(sign);
@@ -187,7 +185,7 @@ void idem__reader_want(struct idem__reader *r, const char *sign,
     }
 }
 
-/* Its number, or 0. */
+/* Returns the number of the part, or 0 after a failure. */
 uint32_t idem__reader_add(struct idem__reader *r, struct idem__part part)
 {
     struct idem__buffer *parts = &r->selector->parts;
@@ -209,7 +207,7 @@ uint32_t idem__reader_add_one(struct idem__reader *r, enum idem__part_kind kind)
                                                     kind == IDEM__PART_EACH});
 }
 
-/* How many values come of two parts that stand so. */
+/* Returns how many values two parts give together. */
 static uint32_t values_of(enum idem__part_kind kind, uint32_t a, uint32_t b)
 {
     uint32_t n = kind == IDEM__PART_COMMA  ? a + b

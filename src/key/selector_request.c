@@ -1,5 +1,5 @@
-/* Builds the tree of a request: its bytes are copied once, and nothing is escaped
- * and read again. */
+/* Builds the tree of an HTTP request directly: it copies the bytes once, and does not
+ * write JSON first to parse it again. */
 #include "key/selector.h"
 
 #include "base/bytes.h"
@@ -8,7 +8,8 @@
 #include <idem/http.h>
 #include <stdlib.h>
 
-/* Each name comes with one value, in the order of the request. */
+/* An argument or a header: a name with one value. @number keeps the order of the
+ * request. */
 struct pair {
     struct idem_slice name;
     struct idem_slice value;
@@ -17,7 +18,8 @@ struct pair {
 
 /* ---- Nodes ---- */
 
-/* Its number. A failure is seen at the end, in tree->nodes.failed. */
+/* Adds @node and returns its number. A failure shows at the end, in
+ * tree->nodes.failed. */
 static uint32_t add(struct idem__tree *tree, struct idem__tree_node node)
 {
     uint32_t number = idem__tree_len(tree);
@@ -45,8 +47,8 @@ static struct idem__tree_node named(struct idem__tree *tree,
                                     .name_len = (uint32_t)name.len};
 }
 
-/* Null where it is not UTF-8: another text in its place could be that of another
- * request. */
+/* Adds @text as a string, or null if it is not UTF-8: a text with replaced bytes could
+ * equal the text of another request. */
 static void add_value(struct idem__tree *tree, struct idem__tree_node node,
                       struct idem_slice text)
 {
@@ -59,7 +61,7 @@ static void add_value(struct idem__tree *tree, struct idem__tree_node node,
     (void)add(tree, node);
 }
 
-/* It holds the nodes that were added since @number. */
+/* Closes the array or object @number: all nodes after it are inside it. */
 static void close_node(struct idem__tree *tree, uint32_t number, uint32_t count)
 {
     struct idem__tree_node *node =
@@ -91,7 +93,7 @@ static int compare_pairs(const void *a, const void *b)
                       : (x->number > y->number) - (x->number < y->number);
 }
 
-/* One member: a name that comes several times has an array of its values. */
+/* Adds one member. A name that occurs several times has an array of its values. */
 static void add_member(struct idem__tree *tree, const struct pair *p,
                        size_t len)
 {
@@ -151,7 +153,7 @@ static void add_pair(struct idem__buffer *pairs, struct idem_slice name,
 
 /* ---- The query ---- */
 
-/* Decodes in place, as forms are encoded: into no more bytes than there were. */
+/* Decodes the encoding of forms in place: the result is never longer. */
 static struct idem_slice decode(char *p, size_t len)
 {
     size_t from, to = 0;
@@ -219,7 +221,7 @@ static int add_headers(struct idem__tree *tree,
     for (i = 0; i < request->headers_len; i++) {
         len += request->headers[i].name.len;
     }
-    /* All at once: the names stay where they are. */
+    /* Reserve all room at once, so that the names do not move. */
     if (idem__buffer_room(&text, len) == NULL) {
         pairs.failed = true;
     }
@@ -241,8 +243,9 @@ static int add_headers(struct idem__tree *tree,
 
 /* ---- The body ---- */
 
-/* JSON by itself: its Content-Type is a matter of taste to many clients. A number
- * or a word may as well be plain text, and is taken for that. */
+/* Adds the body. Whether it is JSON shows in the body itself, because many clients set
+ * any Content-Type. Only an array or object counts: a number or a word may as well be
+ * plain text. */
 static int add_body(struct idem__tree *tree, struct idem_slice body,
                     struct idem_error *error)
 {
@@ -263,7 +266,7 @@ static int add_body(struct idem__tree *tree, struct idem_slice body,
         if (rc == IDEM_ENOMEM) {
             return idem__error_plain(error, rc);
         }
-        if (tree->halves) { /* No UTF-8 has them: it stays a text. */
+        if (tree->halves) { /* UTF-8 cannot hold them: keep it as a text. */
             tree->halves = false;
             tree->nodes.len = nodes;
             tree->text.len = text;
@@ -368,7 +371,7 @@ static int take_key(struct key *key, struct idem_slice value,
     return 0;
 }
 
-/* The header @number as the one text that its values, one or several, mean. */
+/* Replaces the header @number by the one key that its values, one or several, mean. */
 static int read_values(struct idem__tree *tree, uint32_t number,
                        struct key *key, struct idem_error *error)
 {

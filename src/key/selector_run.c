@@ -1,4 +1,5 @@
-/* Running a selector: steps of paths, copies, and parts of parts. */
+/* Runs a compiled selector: steps of paths, copies of nodes, and parts that combine
+ * other parts. */
 #include "core/error.h"
 #include "key/selector.h"
 
@@ -79,7 +80,8 @@ static int element(struct idem_selector *s, int32_t index, uint32_t input)
     return rc == 0 ? idem__value_give(s, i) : rc;
 }
 
-/* The members of an object have no order that two senders agree on. */
+/* Gives each element of an array. It refuses an object, because two senders may order
+ * its members differently. */
 static int each(struct idem_selector *s, uint32_t input)
 {
     const struct idem__tree_node *node = idem__value_node(s, input);
@@ -107,7 +109,7 @@ static int each(struct idem_selector *s, uint32_t input)
 /* ---- Copies ---- */
 
 struct gone {
-    const uint32_t *at; /* Numbers of nodes, in their order. */
+    const uint32_t *at; /* Numbers of nodes, ascending. */
     const uint32_t *end;
 };
 
@@ -119,7 +121,7 @@ static bool is_gone(struct gone *gone, uint32_t number)
     return gone->at < gone->end && *gone->at == number;
 }
 
-/* Copies a node with what is in it, but for those that are gone. */
+/* Copies a node with all nodes inside it, except those in @gone. */
 static int copy(struct idem_selector *s, uint32_t number, struct gone *gone)
 {
     struct idem__tree_node node = *idem__value_node(s, number);
@@ -130,7 +132,8 @@ static int copy(struct idem_selector *s, uint32_t number, struct gone *gone)
     if (rc != 0) {
         return rc;
     }
-    /* The texts are not copied, but they are written once for each node. */
+    /* The copy shares its texts, but charge for them: the output has them once for each
+     * node. */
     rc = idem__value_charge(s, ((size_t)node.text_len + node.name_len) /
                                    IDEM__VALUE_BYTES_PER_STEP);
     if (node.kind != IDEM__TREE_ARRAY && node.kind != IDEM__TREE_OBJECT) {
@@ -147,7 +150,7 @@ static int copy(struct idem_selector *s, uint32_t number, struct gone *gone)
     return rc;
 }
 
-/* Takes the values from @base on off again. */
+/* Removes the values from @base on. */
 static void drop(struct idem_selector *s, uint32_t base)
 {
     s->values.len = (size_t)base * sizeof(uint32_t);
@@ -188,7 +191,8 @@ static int compare_numbers(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* A path leads to a node of the input, or to the one for what is not there. */
+/* Copies the input without the nodes to which the paths lead. A path to a missing value
+ * leads to s->null, which is not in the input. */
 static int del(struct idem_selector *s, uint32_t paths, uint32_t input)
 {
     uint32_t base = values_len(s);
@@ -208,7 +212,7 @@ static int del(struct idem_selector *s, uint32_t paths, uint32_t input)
         qsort(first, (size_t)(gone.end - gone.at), sizeof(*first),
               compare_numbers);
     }
-    /* Copying gives no values, so that those here stay where they are. */
+    /* copy() adds no values, so these do not move while it reads them. */
     if (is_gone(&gone, input)) {
         rc = idem__value_make(s,
                               (struct idem__tree_node){.kind = IDEM__TREE_NULL},
@@ -222,9 +226,9 @@ done:
     return rc == 0 ? idem__value_give(s, fresh) : rc;
 }
 
-/* ---- Parts of parts ---- */
+/* ---- Parts that combine parts ---- */
 
-/* Takes the values from @from to @to out of those that there are. */
+/* Removes the values from @from to @to. */
 static void take_out(struct idem_selector *s, uint32_t from, uint32_t to)
 {
     uint32_t *all = (uint32_t *)(void *)s->values.base;
@@ -236,8 +240,8 @@ static void take_out(struct idem_selector *s, uint32_t from, uint32_t to)
     }
 }
 
-/* Where a gives some values and then fails, b has its turn with those: what ? lets
- * through does not depend on what fails later. */
+/* Runs b for each value of a. If a fails after some values, b still gets those: the
+ * values that ? lets through must not depend on a later failure. */
 static int pipe_through(struct idem_selector *s, const struct idem__part *part,
                         uint32_t input)
 {
@@ -261,8 +265,8 @@ static bool is_true(const struct idem_selector *s, uint32_t number)
     return kind != IDEM__TREE_NULL && kind != IDEM__TREE_FALSE;
 }
 
-/* All values of a that are neither null nor false; where there is none, b. A
- * failure in a is not passed over: jq 1.6 fails as well, once b is through. */
+/* Gives all values of a that are neither null nor false; if there are none, those of b.
+ * A failure in a is not caught: jq 1.6 fails as well, after it has run b. */
 static int otherwise(struct idem_selector *s, const struct idem__part *part,
                      uint32_t input)
 {
@@ -283,7 +287,8 @@ static int otherwise(struct idem_selector *s, const struct idem__part *part,
     return kept > base ? 0 : run(s, part->b, input);
 }
 
-/* For each value on the right each on the left, as jq does. */
+/* Joins each value on the left to each on the right; the right one varies more slowly,
+ * as in jq. */
 static int sum(struct idem_selector *s, const struct idem__part *part,
                uint32_t input)
 {
@@ -380,7 +385,7 @@ int idem__selector_run(struct idem_selector *s, struct idem_error *ret_error)
         return idem__error(ret_error, IDEM_EINVALID,
                            "the JSON text has half a surrogate pair");
     }
-    /* Also where nothing is given, values are somewhere. */
+    /* Allocate the buffer even if nothing is selected, so that its base is not NULL. */
     rc = idem__buffer_room(&s->values, sizeof(uint32_t)) == NULL
              ? idem__value_no_memory(s)
              : idem__value_make(s,

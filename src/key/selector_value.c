@@ -1,4 +1,5 @@
-/* The values of a run: made within bounds, and texts made of texts. */
+/* Makes the values of a run within the bounds of selector.h, and texts from other
+ * texts. */
 #include "key/selector.h"
 
 #include "base/base64.h"
@@ -7,7 +8,7 @@
 #include "key/canonical.h"
 
 enum {
-    JSON_PER_STEP = 4, /* Bytes of a text that is read. */
+    JSON_PER_STEP = 4, /* Bytes of a text that is parsed. */
 };
 
 static const char too_much[] =
@@ -15,9 +16,6 @@ static const char too_much[] =
 
 /* ---- Bounds ---- */
 
-/* A failure that ? does not pass over: jq would have a value here, and another
- * one in its place would be the key of something else; or this says nothing of the
- * input. */
 int idem__value_fail(struct idem_selector *s, int code, const char *why)
 {
     s->final = true;
@@ -30,8 +28,6 @@ int idem__value_no_memory(struct idem_selector *s)
     return idem__value_fail(s, IDEM_ENOMEM, NULL);
 }
 
-/* A step is a part that is run, a node that is looked at or made, or some bytes
- * that are. */
 int idem__value_charge(struct idem_selector *s, size_t steps)
 {
     if (steps > s->steps ||
@@ -74,7 +70,7 @@ static int give_made(struct idem_selector *s, struct idem__tree_node node)
     return rc == 0 ? idem__value_give(s, number) : rc;
 }
 
-/* A string of what was added to tree.text since it was @from bytes long. */
+/* Adds a string with the text that tree.text has from byte @from on. */
 static int give_text(struct idem_selector *s, size_t from)
 {
     size_t len = s->tree.text.len - from;
@@ -87,7 +83,8 @@ static int give_text(struct idem_selector *s, size_t from)
                                                  .text_len = (uint32_t)len});
 }
 
-/* Adds to tree.text what lies in it already. */
+/* Appends a text of tree.text to it once more. The room comes first, because it may
+ * move the text. */
 static void add_again(struct idem_selector *s, uint32_t text, uint32_t len)
 {
     uint8_t *to = idem__buffer_room(&s->tree.text, len);
@@ -145,8 +142,8 @@ int idem__value_literal(struct idem_selector *s, const struct idem__part *part)
                                                  .text_len = part->text_len});
 }
 
-/* A text takes the values that a key takes: null in one would give all that lack their
- * id one key. */
+/* A text accepts the same values as a key. It refuses null, which would give the same
+ * key to all inputs that lack their id. */
 int idem__value_to_text(struct idem_selector *s, uint32_t input)
 {
     const struct idem__tree_node *node = idem__value_node(s, input);
@@ -221,7 +218,7 @@ int idem__value_downcase(struct idem_selector *s, uint32_t input)
     return give_text(s, from);
 }
 
-/* A copy of a text, which stays where it is while the tree grows. */
+/* Copies a text out of the tree, because the text moves when the tree grows. */
 static int copy_text(struct idem_selector *s, uint32_t input,
                      struct idem_slice *ret_text)
 {
@@ -253,7 +250,7 @@ int idem__value_of_json(struct idem_selector *s, uint32_t input)
         return rc;
     }
     rc = idem__tree_add(&s->tree, text, &number, &s->error);
-    /* What two readers understand differently is refused, whatever ? says. */
+    /* A text that two readers may understand differently is refused, even under ?. */
     if (rc == IDEM_ENOMEM || s->tree.twins) {
         s->final = true;
     }
@@ -267,7 +264,7 @@ int idem__value_of_json(struct idem_selector *s, uint32_t input)
     return idem__value_give(s, number);
 }
 
-/* With its padding or without. */
+/* Accepts base64 with and without its padding. */
 int idem__value_of_base64(struct idem_selector *s, uint32_t input)
 {
     size_t from = s->tree.text.len;
@@ -294,7 +291,7 @@ int idem__value_of_base64(struct idem_selector *s, uint32_t input)
         return idem__value_no_memory(s);
     }
     if (text.len >= 4 && p[text.len - 3] == '=') {
-        rc = IDEM_EINVALID; /* No byte has three of them. */
+        rc = IDEM_EINVALID; /* No text of base64 ends with three of them. */
     } else {
         rc = idem__base64_read(IDEM__BASE64, text, to, &len);
     }

@@ -1,4 +1,4 @@
-/* Reading a JSON text into a list of nodes. */
+/* Reads a JSON text into a list of nodes. */
 #include "key/tree.h"
 
 #include "base/heap.h"
@@ -43,7 +43,7 @@ static int no_memory(struct reader *r)
     return idem__error_plain(r->error, IDEM_ENOMEM);
 }
 
-/* The next character; 0: the end, or a NUL, which is none of JSON's. */
+/* Returns the next character; 0 at the end and for a NUL, which JSON does not allow. */
 static char peek(const struct reader *r)
 {
     return r->at < r->len ? r->text[r->at] : '\0';
@@ -73,7 +73,7 @@ int idem__hex_value(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* The four digits after "\u". */
+/* Reads the four digits after "\u". */
 static int read_unit(struct reader *r, uint32_t *ret_unit)
 {
     uint32_t unit = 0;
@@ -116,7 +116,8 @@ static void add_point(struct idem__buffer *out, uint32_t c)
     idem__buffer_add(out, bytes, n);
 }
 
-/* The character of "\u", with its other half where there is one. */
+/* Reads the character of "\u", with the other half of its surrogate pair if that
+ * follows. */
 static int read_point(struct reader *r)
 {
     struct idem__tree *tree = r->tree;
@@ -167,8 +168,8 @@ static int read_escape(struct reader *r)
     return 0;
 }
 
-/* From the opening quotation mark; appends its bytes to tree->text, and a NUL that is
- * not one of them. */
+/* Reads a string, from its opening quotation mark; appends its bytes to tree->text, and
+ * a NUL that is not one of them. */
 static int read_string(struct reader *r, uint32_t *ret_at, uint32_t *ret_len)
 {
     struct idem__buffer *out = &r->tree->text;
@@ -221,8 +222,8 @@ static bool skip_digits(struct reader *r)
     return r->at > from;
 }
 
-/* Its digits are kept with the texts: the JSON text may be gone before they are
- * asked for. */
+/* Reads a number, and keeps its digits in tree->text: the JSON text may be gone before
+ * a caller wants them. */
 static int read_number(struct reader *r, uint32_t number)
 {
     struct idem__buffer *out = &r->tree->text;
@@ -268,7 +269,7 @@ static int read_word(struct reader *r, const char *word)
 struct name {
     const uint8_t *bytes;
     uint32_t len;
-    uint32_t at; /* In the text. */
+    uint32_t at; /* Its place in the text. */
 };
 
 static int compare_names(const void *a, const void *b)
@@ -303,7 +304,7 @@ static int find_twin(struct reader *r, struct name *names, uint32_t len)
     return 0;
 }
 
-/* No two members of the object @number have the same name. */
+/* Checks that no two members of the object @number have the same name. */
 static int check_names(struct reader *r, uint32_t number)
 {
     const struct idem__tree_node *object = node_at(r, number);
@@ -329,7 +330,7 @@ static int check_names(struct reader *r, uint32_t number)
     return rc;
 }
 
-/* "name": */
+/* Reads the name of a member and the colon after it. */
 static int read_member_name(struct reader *r, uint32_t *ret_name,
                             uint32_t *ret_len)
 {
@@ -350,7 +351,7 @@ static int read_member_name(struct reader *r, uint32_t *ret_name,
     return 0;
 }
 
-/* The values in the array or object @number, up to @close. */
+/* Reads the values in the array or object @number, up to @close. */
 static int read_inside(struct reader *r, uint32_t number, char close)
 {
     bool object = close == '}';
@@ -474,7 +475,7 @@ int idem__tree_add(struct idem__tree *tree, struct idem_slice json,
                            "taken",
                            json.len, len_max);
     }
-    /* An empty text, too, is somewhere. */
+    /* Allocate the buffer even for an empty text, so that its base is not NULL. */
     rc = idem__buffer_room(&tree->text, 1) == NULL ? no_memory(&r)
                                                    : read_value(&r, &top);
     if (rc == 0) {

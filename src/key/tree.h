@@ -1,10 +1,10 @@
-/* A JSON text as a list of nodes that keeps what other readers lose.
+/* Reads a JSON text into a list of nodes that keeps details which other readers lose.
  *
- * json-c and jq take the last of two members with one name, and round numbers. A
- * key that is made of a text must do neither: what two readers understand
- * differently is refused, and numbers keep their digits.
+ * json-c and jq take the last of two members with one name, and round numbers. A key
+ * that is made from a text must do neither: this reader refuses a text that two readers
+ * would understand differently, and keeps the digits of numbers.
  *
- * The nodes are in the order of the text: what an array or object holds follows
+ * The nodes are in the order of the text: the nodes inside an array or object follow
  * it, up to its end.
  */
 #ifndef IDEM_KEY_TREE_H
@@ -29,34 +29,34 @@ enum idem__tree_kind {
 
 struct idem__tree_node {
     enum idem__tree_kind kind;
-    uint32_t from; /* Its place in the text ... */
+    uint32_t from; /* Where it begins in the text ... */
     uint32_t to;
-    uint32_t end;   /* The number of the node after its last one. */
-    uint32_t count; /* Of the values right in it. */
+    uint32_t end;   /* The number of the node after its last descendant. */
+    uint32_t count; /* How many values it has directly in it. */
     uint32_t
-        text; /* A string: where its bytes are, without escapes and with a NUL
-                     * after them; a number: its digits as they were ... */
+        text; /* Where tree.text has the bytes of a string, without escapes and
+                 with a NUL after them; or the digits of a number. */
     uint32_t text_len;
-    uint32_t name; /* A member's name: likewise. */
+    uint32_t name; /* Where tree.text has the name of a member. */
     uint32_t name_len;
-    bool named; /* It is a member. */
-    bool made;  /* An array that no text had: a selector made it. */
+    bool named; /* It is a member of an object. */
+    bool made;  /* An array that a selector made. */
 };
 
 struct idem__tree {
     struct idem_slice json;
     struct idem__buffer nodes;
     struct idem__buffer text; /* Of strings, names and numbers. */
-    uint32_t nodes_max;       /* 0: as many as there are. */
+    uint32_t nodes_max;       /* 0: no limit. */
     uint32_t len_max;         /* Bytes of a text; 0: IDEM__TREE_LEN_MAX. */
-    bool halves;              /* A string has half a surrogate pair: as three
-                               * bytes, which UTF-8 does not know. */
-    bool twins;               /* An object was refused that has a name twice. */
+    bool halves;              /* A string has half a surrogate pair, in three
+                                 bytes that are not UTF-8. */
+    bool twins;               /* Refused because an object has a name twice. */
 };
 
-/* Reads @json into a zeroed @tree, which points into it.
+/* Reads @json into a zeroed @tree, which points into @json.
  *
- * IDEM_EINVALID  It is no JSON, has a name twice in one object, is too long or
+ * IDEM_EINVALID  @json is not JSON, has a name twice in one object, or is too long or
  *                too deep. The sentence has line and column.
  * IDEM_ENOMEM
  */
@@ -64,12 +64,12 @@ int idem__tree_read(struct idem__tree *tree, struct idem_slice json,
                     struct idem_error *ret_error);
 void idem__tree_free(struct idem__tree *tree);
 
-/* Empties a tree that is read or built anew. */
+/* Empties a tree, so that it can be read or built again. */
 void idem__tree_reset(struct idem__tree *tree);
 
-/* Adds the nodes of one more text, the first of which is *@ret_number; on failure
- * none. from and to are places in @json, which is not needed afterwards. The
- * errors of idem__tree_read(). */
+/* Adds the nodes of another text. *@ret_number is the number of the first; on failure
+ * nothing is added. from and to are places in @json, which is not needed afterwards.
+ * The errors of idem__tree_read(). */
 int idem__tree_add(struct idem__tree *tree, struct idem_slice json,
                    uint32_t *ret_number, struct idem_error *ret_error);
 
@@ -85,13 +85,13 @@ static inline uint32_t idem__tree_len(const struct idem__tree *tree)
     return (uint32_t)(tree->nodes.len / sizeof(struct idem__tree_node));
 }
 
-/* True for nulls alone, in arrays and objects or not. */
+/* True if the value is null, or an array or object with only nulls in it. */
 bool idem__tree_is_null(const struct idem__tree *tree, uint32_t number);
 
-/* The value of a hexadecimal digit, in either case; -1: it is not one. */
+/* Returns the value of a hexadecimal digit, in either case; -1 if @c is not one. */
 int idem__hex_value(char c);
 
-/* The bytes of a value as they are in the text. */
+/* Returns the bytes of a value as they are in the text. */
 static inline struct idem_slice idem__tree_raw(
     const struct idem__tree *tree, const struct idem__tree_node *node)
 {
