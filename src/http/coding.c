@@ -1,11 +1,11 @@
-/* Whether a client takes the coding that a recorded body has. */
+/* Decides whether a client accepts the content coding of a recorded body. */
 #include "http/multipart.h"
 
 #include <idem/http.h>
 
 #include <strings.h>
 
-/* One of a list: "gzip;q=0.5". */
+/* A member of a list: "gzip;q=0.5". */
 struct member {
     struct idem_slice coding;
     struct idem_slice parameters;
@@ -22,7 +22,7 @@ static struct idem_slice trimmed(const char *p, const char *end)
     return idem_bytes(p, (size_t)(end - p));
 }
 
-/* Takes the next member off @rest; an empty one says nothing. */
+/* Takes the next member off @rest, and skips empty ones. */
 static bool next_member(struct idem_slice *rest, struct member *ret_member)
 {
     while (rest->len > 0) {
@@ -43,7 +43,8 @@ static bool next_member(struct idem_slice *rest, struct member *ret_member)
     return false;
 }
 
-/* x-gzip and x-compress are old names: RFC 9110 sections 8.4.1.1, 8.4.1.3. */
+/* Drops the "x-" of x-gzip and x-compress, which are aliases (RFC 9110 sections
+ * 8.4.1.1, 8.4.1.3). */
 static struct idem_slice canonical(struct idem_slice name)
 {
     if (idem__http_is(name, "x-gzip") || idem__http_is(name, "x-compress")) {
@@ -59,7 +60,7 @@ static bool is_same(struct idem_slice a, struct idem_slice b)
     return a.len == b.len && strncasecmp(a.base, b.base, a.len) == 0;
 }
 
-/* A weight of nothing, "q=0.000", says: not this one. */
+/* True for a weight of 0, "q=0.000", which means "not acceptable". */
 static bool is_refused(struct idem_slice parameters)
 {
     const char *p = parameters.base;

@@ -1,4 +1,5 @@
-/* One request and its response: run it or answer it, and what to record. */
+/* Decides whether to run or answer an HTTP request, and how much of its response to
+ * record. */
 #include <idem/exchange.h>
 
 #include "http/multipart.h"
@@ -16,7 +17,8 @@ static void refuse(struct idem_http_answer *answer, const char *name,
     answer->retry_after_s = retry_after_s;
 }
 
-/* The rest of a pause after a retry is known; how long work takes is not. */
+/* Returns Retry-After for a busy key. The rest of a pause after a retry is known
+ * exactly; the end of work in progress is estimated from its age. */
 static int busy_for_s(const struct idem_attempt *busy)
 {
     if (busy->record == NULL) {
@@ -94,13 +96,13 @@ void idem_http_answer_of(int code, const struct idem_attempt *attempt,
     case IDEM_UNKNOWN:
         refuse(ret_answer, "unknown", IDEM_HTTP_OUTCOME_UNKNOWN, 0);
         break;
-    case IDEM_RELEASED: /* To a waiter: the attempt was given up. */
+    case IDEM_RELEASED: /* For a waiter: the owner gave the attempt up. */
         refuse(ret_answer, "released", IDEM_HTTP_IN_PROGRESS, 1);
         break;
     }
 }
 
-/* What each replay has besides the headers on record. */
+/* Headers that each replay has besides those on record. */
 #define TEXT(literal)                                                          \
     {                                                                          \
         (literal), sizeof(literal) - 1                                         \
@@ -112,7 +114,8 @@ static const struct {
 } marks[] = {
     {TEXT("Idempotent-Replayed"), TEXT("true")},
     {TEXT("Cache-Control"), TEXT("no-store")}, /* Unless the service set it. */
-    {TEXT("X-Content-Type-Options"), TEXT("nosniff")}, /* Of unknown bytes. */
+    {TEXT("X-Content-Type-Options"), TEXT("nosniff")}, /* If no type is on
+                                                          record. */
 };
 
 static bool has_mark(const struct idem_http_replay *replay, unsigned mark)
@@ -152,13 +155,14 @@ bool idem_http_replay_next(struct idem_http_replay *replay,
 
 /* ---- The response ------------------------------------------------------- */
 
-/* A part, or a comparison with what one client has, is not a result. */
+/* False for a partial response and for "not modified": they answer one client's
+ * condition, and are not a result for others. */
 static bool is_whole(int status)
 {
     return status != 206 && status != 304;
 }
 
-/* The outcome, and what a person is told of it. */
+/* Returns the outcome, and writes a sentence about it for people to @text. */
 static enum idem_status outcome_of(const struct idem_http_rules *rules,
                                    enum idem_http_end end, int status,
                                    char text[IDEM_HTTP_TEXT_MAX],

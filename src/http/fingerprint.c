@@ -1,7 +1,7 @@
-/* The fingerprint of a request: parts, and what its body means.
+/* Computes the fingerprint of a request from its parts and the meaning of its body.
  *
- * The part before the last one is the tag of the kind, so that no body of one kind
- * has the fingerprint of a body of another.
+ * The part before the last one is the tag of the kind, so that a body of one kind never
+ * has the fingerprint of a body of another kind.
  */
 #include <idem/http.h>
 
@@ -15,7 +15,7 @@ static const char as_json[] = "json";
 static const char as_form[] = "form";
 static const char as_selected[] = "selected";
 
-/* How the body is compared, if it is what its type says. */
+/* How the body is compared, if it matches its type. */
 enum kind {
     BYTES = 0,
     JSON,
@@ -24,11 +24,12 @@ enum kind {
 
 struct idem_http_fingerprint {
     enum kind kind;
-    struct idem__hash hash; /* Of the parts; then of the body's bytes, too. */
-    uint64_t left;          /* Bytes of the body that are to come. */
+    struct idem__hash hash; /* Of the parts, then also of the body's bytes. */
+    uint64_t left;          /* Bytes of the body still to come. */
     bool too_many;
-    bool untyped;             /* JSON, if it looks like that. */
-    struct idem__hash head;   /* FORM: of the parts alone. */
+    bool untyped;             /* Without a type: JSON if the body looks like
+                                 it. */
+    struct idem__hash head;   /* FORM: of the parts only. */
     struct idem__buffer json; /* JSON: the body. */
     struct idem__multipart form;
 };
@@ -51,8 +52,8 @@ static int end_with(struct idem__hash *hash, const char *tag,
     return idem__fingerprint_end(hash, ret_fingerprint);
 }
 
-/* Without a content type the data is examined (RFC 9110 section 8.3): text may
- * begin like any other JSON value. */
+/* Without a content type, a recipient may examine the data (RFC 9110 section 8.3). Only
+ * an array or object counts, because plain text may begin like any other JSON value. */
 static bool looks_like_json(struct idem_slice body)
 {
     const char *p = body.base;
@@ -65,7 +66,8 @@ static bool looks_like_json(struct idem_slice body)
     return i < body.len && (p[i] == '{' || p[i] == '[');
 }
 
-/* With @tag where @json has a canonical text, else with @otherwise and its bytes. */
+/* Ends the fingerprint with the canonical text of @json under @tag, or, if it has none,
+ * with its bytes under @otherwise. */
 static int end_with_json(struct idem__hash *hash, struct idem_slice json,
                          const char *tag, const char *otherwise,
                          uint8_t ret_fingerprint[IDEM_FINGERPRINT_LEN])
@@ -217,7 +219,7 @@ void idem_http_fingerprint_destroy(struct idem_http_fingerprint *print)
     idem__free(print);
 }
 
-/* ---- Of a whole -------------------------------------------------------- */
+/* ---- At once ----------------------------------------------------------- */
 
 int idem_http_fingerprint(const struct idem_slice *parts, size_t parts_len,
                           struct idem_slice content_type,

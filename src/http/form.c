@@ -1,4 +1,4 @@
-/* Forms of results, and how each front end replays each of them. */
+/* Reads the form of a result, and looks up how each front end replays it. */
 #include <idem/form.h>
 #include <idem/http.h>
 #include <idem/outcome.h>
@@ -8,12 +8,12 @@
 
 enum {
     FRAME_HEADER = 5,
-    META_LINE_MAX = 24, /* More than any line that says how a command ended. */
+    META_LINE_MAX = 24, /* Longer than any line about a command's ending. */
 };
 
 /* ---- The table --------------------------------------------------------- */
 
-/* docs/forms.md shows it, and a test holds the page to it. */
+/* docs/forms.md shows this table, and a test compares the two. */
 static const uint8_t ways[][4] = {
     /*                      run, consume        event
      *                      Lambda HTTP         gateway */
@@ -68,7 +68,8 @@ int idem_form_frame(struct idem_slice *frames, enum idem_stream *ret_stream,
     return 1;
 }
 
-/* The sound half of a damaged recording must not pass for all of it. */
+/* Checks all frames: the sound first half of a damaged recording must not pass for the
+ * whole. */
 static bool are_frames(struct idem_slice bytes)
 {
     struct idem_slice piece;
@@ -98,8 +99,9 @@ bool idem_form_next(const struct idem_form *form, struct idem_slice *rest,
 
 /* ---- Metadata ---------------------------------------------------------- */
 
-/* The number after @word in the first line of @meta, which may say after it that this
- * was named complete; -1 if that is not all that it has, or the number is above @max. */
+/* Returns the number after @word in the first line of @meta, which may end with the
+ * mark that a table named it complete. Returns -1 if the line has anything else, or the
+ * number is above @max. */
 static int number_after(struct idem_slice meta, const char *word, int max,
                         bool *ret_named)
 {
@@ -144,7 +146,7 @@ static bool says_http(struct idem_slice meta)
     return meta.len >= 5 && memcmp(meta.base, "HTTP ", 5) == 0;
 }
 
-/* False: it is damaged, somewhere. */
+/* Reads an HTTP head. Returns false if any part of it is damaged. */
 static bool read_head(const struct idem_result *result, struct idem_form *form)
 {
     struct idem_slice name;
@@ -211,13 +213,15 @@ struct idem_slice idem_form_content_type(const struct idem_form *form)
                                   : IDEM_FORM_BYTES_TYPE);
 }
 
-/* ---- All of it --------------------------------------------------------- */
+/* ---- The whole result -------------------------------------------------- */
 
 static enum idem_form_kind kind_of(const struct idem_result *result,
                                    struct idem_form *form)
 {
     bool http = says_http(result->meta);
 
+    /* An HTTP head takes precedence, because the service chose the content type
+     * freely. */
     if (http && !read_head(result, form)) {
         return IDEM_FORM_DAMAGED;
     }

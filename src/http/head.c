@@ -1,4 +1,5 @@
-/* Status and headers of an answer as the metadata of a result, and back; content types. */
+/* Writes status and headers of a response as the metadata of a result, and reads them;
+ * compares content types. */
 #include "http/multipart.h"
 
 #include <idem/http.h>

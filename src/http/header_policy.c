@@ -1,10 +1,11 @@
-/* Which headers of an answer may be given to somebody else, later. */
+/* Decides which headers of a response may be replayed to another client, later. */
 #include "core/error.h"
 
 #include <idem/http.h>
 #include <strings.h>
 
-/* Of one caller, one connection or one moment. A star matches any end. */
+/* Headers that belong to one caller, one connection or one moment. A star matches any
+ * end. */
 static const char *const never[] = {
     "Access-Control-*",
     "Age",
@@ -39,13 +40,12 @@ static bool is_between(unsigned char c, unsigned char first, unsigned char last)
     return c >= first && c <= last;
 }
 
-/* The headers that a replay cannot do without. Nothing here may name the
- * caller. */
+/* The headers that every replay needs. None of them may identify the caller. */
 static const char *const kept[] = {
     "Content-Encoding", "Content-Language", "ETag", "Last-Modified", "Location",
 };
 
-/* Letters and hyphens first: each replay asks for each character of a name. */
+/* Letters and hyphens first, because each replay tests each character of each name. */
 static bool is_token(unsigned char c)
 {
     return is_between(c | 0x20, 'a', 'z') || c == '-' ||
@@ -103,7 +103,7 @@ bool idem_http_header_never(struct idem_slice name)
     return is_in(name, never, sizeof(never) / sizeof(never[0]));
 }
 
-/* Takes the next word off @list, which has commas. */
+/* Takes the next word off @list, whose words are separated by commas. */
 static bool next_word(const char **list, struct idem_slice *ret_word)
 {
     size_t len = *list == NULL ? 0 : strcspn(*list, ",");

@@ -1,4 +1,4 @@
-/* The value of an Idempotency-Key header, quoted or raw. */
+/* Reads the value of an Idempotency-Key header, quoted or raw. */
 #include <idem/http.h>
 
 #include "core/error.h"
@@ -57,7 +57,7 @@ static int read_raw(struct idem_slice s, char *buf, size_t *ret_len,
     return 0;
 }
 
-/* A String of RFC 8941, section 3.3.3; @s begins with its quote. */
+/* Reads a String of RFC 8941, section 3.3.3; @s begins with its quote. */
 static int read_quoted(struct idem_slice s, char *buf, size_t *ret_len,
                        struct idem_error *error)
 {

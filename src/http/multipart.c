@@ -1,11 +1,11 @@
-/* The parts of a multipart/form-data body, whatever divides them. */
+/* Hashes the parts of a multipart/form-data body, whatever their boundary is. */
 #include "http/multipart.h"
 
 #include <strings.h>
 
 /* ---- The boundary ------------------------------------------------------ */
 
-/* bchars of RFC 2046. */
+/* True for bchars of RFC 2046. */
 static bool is_boundary_char(char c)
 {
     return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') ||
@@ -13,8 +13,8 @@ static bool is_boundary_char(char c)
            (c != '\0' && strchr("'()+_,-./:=? ", c) != NULL);
 }
 
-/* Takes one parameter, "; name=value", off @rest: false at the end, and for what is
- * not one. */
+/* Takes one parameter, "; name=value", off @rest. Returns false at the end, and for
+ * text that is not a parameter. */
 static bool next_parameter(struct idem_slice *rest, struct idem_slice *ret_name,
                            struct idem_slice *ret_value)
 {
@@ -96,7 +96,7 @@ bool idem__multipart_init(struct idem__multipart *form,
     memcpy(form->delimiter + 4, p, boundary.len);
     form->delimiter_len = 4 + boundary.len;
     form->state = IDEM__MULTIPART_START;
-    form->matched = 2; /* The first one has no CRLF before it. */
+    form->matched = 2; /* The first delimiter has no CRLF before it. */
     idem__hash_init(&form->parts, idem_bytes(NULL, 0));
     return true;
 }
@@ -114,9 +114,9 @@ static void end_part(struct idem__multipart *form)
     idem__hash_add(&form->parts, idem_bytes(digest, sizeof(digest)));
 }
 
-/* Within a part, or in the first delimiter; returns how much of @p was taken. A CR
- * is nowhere but at the start of a delimiter, so that one which breaks off can
- * begin again only at the byte that broke it. */
+/* Takes bytes within a part or the first delimiter, and returns how many. A delimiter
+ * has a CR only at its start, so after a mismatch the next delimiter can begin only at
+ * the byte that did not match. */
 static size_t match(struct idem__multipart *form, const char *p, size_t len)
 {
     const char *stop;
@@ -147,7 +147,7 @@ static size_t match(struct idem__multipart *form, const char *p, size_t len)
     return len;
 }
 
-/* The bytes around delimiters, one by one. */
+/* Returns the state after the byte @c next to a delimiter. */
 static enum idem__multipart_state after(enum idem__multipart_state state,
                                         char c)
 {

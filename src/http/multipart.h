@@ -1,15 +1,15 @@
-/* The parts of a multipart/form-data body, whatever divides them.
+/* Hashes the parts of a multipart/form-data body, whatever their boundary is.
  *
- * A client that sends a form again divides it by another boundary. Two forms are
- * equal if their parts are, as they were sent: header lines (name, file name, content
+ * A client that sends a form again divides it by another boundary. Two forms are equal
+ * if their parts are equal as they were sent: header lines (name, file name, content
  * type) and bytes.
  *
- * Only a body with nothing outside of its parts is taken:
+ * It accepts only a body without bytes outside its parts, so that no other reader finds
+ * other parts in it:
  *
  *     --BOUNDARY CRLF part CRLF--BOUNDARY CRLF part CRLF--BOUNDARY-- [CRLF]
  *
- * so that no reader finds other parts in it than this one. It comes in pieces and
- * is never held.
+ * The body comes in pieces, and is never kept.
  */
 #ifndef IDEM_HTTP_MULTIPART_H
 #define IDEM_HTTP_MULTIPART_H
@@ -38,20 +38,21 @@ struct idem__multipart {
     enum idem__multipart_state state;
     char delimiter[4 + IDEM__BOUNDARY_MAX]; /* CRLF, two hyphens, boundary. */
     size_t delimiter_len;
-    size_t matched; /* Of the delimiter, at the end of what came. */
+    size_t matched; /* Bytes of the delimiter at the end of the input so far. */
     struct idem__hash parts;
     struct idem__hash part;
 };
 
-/* False: @content_type is not multipart/form-data with one boundary. */
+/* Starts the hash. Returns false if @content_type is not multipart/form-data with one
+ * boundary. */
 bool idem__multipart_init(struct idem__multipart *form,
                           struct idem_slice content_type);
 
 void idem__multipart_add(struct idem__multipart *form, struct idem_slice piece);
 
-/* The body is whole. 0 with SHA-256 of the SHA-256 of each part.
+/* Ends the body, and returns the SHA-256 of the SHA-256 of each part.
  *
- * IDEM_EINVALID  It is not such a form.
+ * IDEM_EINVALID  The body is not such a form.
  * IDEM_ENOMEM
  */
 int idem__multipart_end(struct idem__multipart *form,
@@ -59,13 +60,13 @@ int idem__multipart_end(struct idem__multipart *form,
 
 /* ---- Content types: head.c ---- */
 
-/* @type without its parameters. */
+/* Returns @type without its parameters. */
 struct idem_slice idem__media_type(struct idem_slice type);
 
 /* True if @text is @name, in any case. */
 bool idem__http_is(struct idem_slice text, const char *name);
 
-/* True for application/json and what ends with +json, with any parameters. */
+/* True for application/json and types that end with +json, with any parameters. */
 bool idem__media_type_is_json(struct idem_slice type);
 
 #endif

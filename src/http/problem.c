@@ -1,4 +1,4 @@
-/* The answers that are the server's own: problems of RFC 9457, and Retry-After. */
+/* Writes the server's own answers: problems of RFC 9457, and Retry-After. */
 #include "base/bytes.h"
 
 #include <assert.h>
@@ -66,8 +66,8 @@ const struct idem_http_problem *idem_http_problem_of(
     return &problems[kind];
 }
 
-/* The length of the body with the member "error"; what does not fit is cut between
- * two characters. */
+/* Adds the member "error" and returns the new length of the body. Text that does not
+ * fit is cut between two characters. */
 static size_t add_error(char *buf, size_t len, struct idem_slice error)
 {
     static const char end[] = "\"}\n";
@@ -110,7 +110,7 @@ size_t idem_http_problem_body(enum idem_http_problem_kind kind,
     return error.len > 0 ? add_error(buf, (size_t)len, error) : (size_t)len;
 }
 
-/* ---- When a caller that found an attempt in progress should ask again ---- */
+/* ---- When to retry while an attempt is in progress ---- */
 
 enum {
     FIRST_S = 1,
@@ -129,9 +129,9 @@ int64_t idem_http_attempt_age(const struct idem_attempt *busy)
     return age_ms > 0 ? age_ms : 0;
 }
 
-/* Half the age: a caller that follows it waits at most half as long again as the
- * work took. The length of the lease has no part in it: most work ends long
- * before its lease does. */
+/* Half the age: a caller that follows it waits at most half as long again as the work
+ * took. The length of the lease does not matter, because most work ends long before its
+ * lease. */
 int idem_http_retry_after(int64_t age_ms)
 {
     int64_t s = age_ms / 2000;
