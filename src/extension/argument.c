@@ -1,12 +1,13 @@
-/* Values of SQL as those of <idem.h>. */
+/* Converts values of SQL to values of <idem.h>. */
 #include "core/error.h"
 #include "extension/extension.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* A driver whose language has one type of number binds 30 as 30.0, which another
- * language would not give the same fingerprint. Beyond 2^53 it is not exact. */
+/* Reads a whole number. A driver whose language has only one type of number binds 30 as
+ * 30.0, and must get the same fingerprint as another language. Beyond 2^53 a double is
+ * not exact. */
 static bool is_whole(sqlite3_value *value, sqlite3_int64 *ret)
 {
     const double exact = 9007199254740992.0;

@@ -1,16 +1,16 @@
-/* idem_begin() as a function that gives a row.
+/* Implements idem_begin() in SQL, as a function that returns a row.
  *
  *     SELECT verdict, token, result FROM idem_begin('order-42')
  *     WHERE scope = 'shop' AND retention_ms = 'never'
  *
  * A function in FROM is a virtual table without CREATE, and its arguments are hidden
- * columns: those that stand in the brackets, in their order, and those that WHERE
- * compares with "=". xBestIndex is told of them when the statement is prepared,
- * xFilter of their values when it is run: there the key is claimed.
+ * columns: first the values in the parentheses, in their order, then the columns that
+ * WHERE compares with "=". SQLite calls xBestIndex with the columns when it prepares
+ * the statement, and xFilter with the values when it runs it: xFilter claims the key.
  *
  * xBestIndex does not see a comparison inside an expression, such as +scope = 'a':
- * SQLite makes it on the row, after the claim. So a statement that uses an argument
- * without giving it is refused, and the row has the values that were given.
+ * SQLite evaluates it on the row, after the claim. So this refuses a statement that
+ * uses an argument without giving it, and the row returns the values that were given.
  */
 #include "core/error.h"
 #include "extension/extension.h"
@@ -76,7 +76,7 @@ static const char declaration[] =
 struct table {
     sqlite3_vtab base;
     sqlite3 *db;
-    bool checked; /* The file system of the database may be used. */
+    bool checked; /* The file system of the database is known to be allowed. */
 };
 
 struct cursor {
@@ -96,7 +96,8 @@ static struct cursor *cursor_of(sqlite3_vtab_cursor *base)
     return (struct cursor *)base;
 }
 
-/* The sentence of the virtual table is that of the statement. */
+/* Sets the message of the virtual table, which SQLite makes the message of the
+ * statement. */
 static int fail(sqlite3_vtab *table, const struct idem_error *error)
 {
     sqlite3_free(table->zErrMsg);
@@ -127,7 +128,7 @@ static int connect(sqlite3 *db, void *aux, int argc, const char *const *argv,
     (void)argv;
     (void)ret_error;
     if (rc == SQLITE_OK) {
-        /* Not from views and triggers, which a file may bring along. */
+        /* Views and triggers, which a hostile file may bring along, cannot call it. */
         rc = sqlite3_vtab_config(db, SQLITE_VTAB_DIRECTONLY);
     }
     if (rc != SQLITE_OK) {
@@ -157,8 +158,8 @@ static int refuse_use(sqlite3_vtab *table, int column)
                   names[column], names[column]);
 }
 
-/* The constraints that are arguments, by column. -1: not given. Others stay with
- * SQLite, which compares them with the row. */
+/* Finds the constraint of each argument, by column; -1: not given. The other
+ * constraints stay with SQLite, which compares them with the row. */
 static int find_arguments(sqlite3_vtab *base, const sqlite3_index_info *info,
                           int found[COLUMNS])
 {
@@ -177,7 +178,8 @@ static int find_arguments(sqlite3_vtab *base, const sqlite3_index_info *info,
             return refuse_use(base, column);
         }
         if (!info->aConstraint[i].usable) {
-            return SQLITE_CONSTRAINT; /* In another order of the tables. */
+            return SQLITE_CONSTRAINT; /* SQLite tries another order of the
+                                         tables. */
         }
         if (found[column] >= 0) {
             return refuse(base, "idem_begin(): %s is given twice",
@@ -198,8 +200,8 @@ static int find_arguments(sqlite3_vtab *base, const sqlite3_index_info *info,
     return SQLITE_OK;
 }
 
-/* idxNum has a bit for each argument that is given; their values come in the order
- * of the columns. */
+/* Plans the call: idxNum has a bit for each argument that is given, and xFilter gets
+ * their values in the order of the columns. */
 static int best_index(sqlite3_vtab *base, sqlite3_index_info *info)
 {
     int found[COLUMNS];
@@ -288,7 +290,7 @@ static int set_attempts_max(struct idem_request *request, sqlite3_value *value,
     return 0;
 }
 
-/* NULL is as good as nothing given. */
+/* Sets one argument. NULL counts as not given. */
 static int set_argument(struct idem_request *request, enum column column,
                         sqlite3_value *value, char digits[IDEM__DIGITS_MAX],
                         struct idem_error *error)
@@ -331,8 +333,8 @@ static int set_argument(struct idem_request *request, enum column column,
     }
 }
 
-/* The network file systems of other hosts are refused as a store refuses them,
- * unless the caller says network = 'yes'. */
+/* Refuses a network file system like a store does, unless the caller gives network =
+ * 'yes'. */
 static int check_place(struct table *table, sqlite3_value *network,
                        struct idem_error *error)
 {
@@ -356,7 +358,8 @@ static int check_place(struct table *table, sqlite3_value *network,
     return rc;
 }
 
-/* Keeps the values, as @given of best_index() has them, as long as the row. */
+/* Keeps copies of the values, which best_index() marked in @given, as long as the
+ * row. */
 static int take_arguments(struct cursor *cursor, int given,
                           sqlite3_value **argv, struct idem_error *error)
 {
@@ -446,7 +449,7 @@ static int rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *ret_id)
     return SQLITE_OK;
 }
 
-/* Nothing is NULL. */
+/* An empty text becomes NULL. */
 static void give_text(sqlite3_context *ctx, struct idem_slice text)
 {
     if (text.len > 0) {
@@ -467,7 +470,8 @@ static void give_name(sqlite3_context *ctx, const char *name)
     sqlite3_result_text(ctx, name, -1, SQLITE_STATIC);
 }
 
-/* An outcome without bytes is an empty blob, and not NULL: there is an outcome. */
+/* A recorded outcome without bytes is an empty blob and not NULL, because there is an
+ * outcome. */
 static void give_result(sqlite3_context *ctx,
                         const struct idem_attempt *attempt)
 {
@@ -536,7 +540,7 @@ static int column(sqlite3_vtab_cursor *base, sqlite3_context *ctx, int n)
     return SQLITE_OK;
 }
 
-/* Without xCreate it is a function alone, and no CREATE VIRTUAL TABLE. */
+/* Without xCreate it is only a function: CREATE VIRTUAL TABLE cannot use it. */
 static const sqlite3_module module = {
     .xConnect = connect,
     .xBestIndex = best_index,

@@ -1,4 +1,5 @@
-/* idem_complete() and the other endings as SQL functions that give a value. */
+/* Implements idem_complete() and the other endings, as SQL functions that return a
+ * value. */
 #include "core/error.h"
 #include "extension/extension.h"
 
@@ -10,7 +11,7 @@ struct call {
     sqlite3_context *ctx;
     int argc;
     sqlite3_value **argv;
-    const char *name; /* Of the function. */
+    const char *name; /* Of the function, for errors. */
 };
 
 static void fail(const struct call *call, int code,
@@ -28,7 +29,7 @@ static void fail(const struct call *call, int code,
     sqlite3_free(text);
 }
 
-/* The bytes of argument @n; none if it was left out. */
+/* Returns the bytes of argument @n; none if it was left out. */
 static struct idem_slice bytes_of(const struct call *call, int n,
                                   char digits[IDEM__DIGITS_MAX])
 {
@@ -36,7 +37,7 @@ static struct idem_slice bytes_of(const struct call *call, int n,
                           : idem_bytes(NULL, 0);
 }
 
-/* The attempt whose token is the first argument. */
+/* Makes the attempt from its token, the first argument. */
 static int take_attempt(const struct call *call,
                         struct idem_attempt **ret_attempt,
                         struct idem_error *error)
@@ -57,7 +58,7 @@ static int take_attempt(const struct call *call,
                                    error);
 }
 
-/* Ends the attempt; gives the status that is on record then. */
+/* Ends the attempt, and returns the status that is on record then. */
 static void end(const struct call *call, const struct idem_outcome *outcome)
 {
     struct idem_attempt *attempt = NULL;
@@ -83,7 +84,7 @@ done:
     idem_attempt_destroy(attempt);
 }
 
-/* From argument @n on: result, content type, meta. */
+/* Ends the attempt with the result, content type and meta from argument @n on. */
 static void end_with_result(const struct call *call, int n,
                             struct idem_outcome *outcome)
 {
@@ -185,7 +186,7 @@ static void unknown(sqlite3_context *ctx, int argc, sqlite3_value **argv)
     end_with_text(&call, IDEM_STATUS_UNKNOWN);
 }
 
-/* idem_renew(token [, lease_ms]): gives how long the work may go on, in ms. */
+/* idem_renew(token [, lease_ms]): returns how long the work may go on, in ms. */
 static void renew(sqlite3_context *ctx, int argc, sqlite3_value **argv)
 {
     const struct call call = {ctx, argc, argv, "idem_renew"};
@@ -222,7 +223,8 @@ enum {
     PARTS_MAX = 127 /* SQLite's own limit of arguments. */
 };
 
-/* Not NULL for NULL: idem_begin() would take that for no fingerprint. */
+/* Refuses a part that is NULL. Returning NULL, as SQL functions do, would make
+ * idem_begin() compare no fingerprint. */
 static int take_parts(const struct call *call, int n, struct idem_slice *parts,
                       char (*digits)[IDEM__DIGITS_MAX],
                       struct idem_error *error)
@@ -273,8 +275,8 @@ static void version(sqlite3_context *ctx, int argc, sqlite3_value **argv)
     sqlite3_result_text(ctx, IDEM_VERSION, -1, SQLITE_STATIC);
 }
 
-/* Views and triggers, which a file may bring along, cannot call the functions that
- * change records. */
+/* SQLITE_DIRECTONLY: views and triggers, which a hostile file may bring along, cannot
+ * call the functions that change records. */
 static const struct {
     const char *name;
     int args_min;

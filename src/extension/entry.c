@@ -1,13 +1,13 @@
-/* The function that SQLite calls when it loads the extension. */
+/* Has the function that SQLite calls when it loads the extension. */
 #include "extension/extension.h"
 
 SQLITE_EXTENSION_INIT1
 
-/* Of the tables, which are STRICT. */
+/* The tables are STRICT, which needs this version. */
 #define OLDEST 3037000
 #define OLDEST_TEXT "3.37"
 
-/* The first functions of the host's table are those of every version. */
+/* Calls the host's table directly: its first functions are there in every version. */
 static int refuse_old(char **ret_message, const sqlite3_api_routines *api)
 {
     *ret_message = api->mprintf("mod_idem needs SQLite " OLDEST_TEXT
@@ -16,7 +16,7 @@ static int refuse_old(char **ret_message, const sqlite3_api_routines *api)
     return SQLITE_ERROR;
 }
 
-/* There is one sqlite3_api for the whole process. */
+/* The process has one sqlite3_api, so it can serve only one SQLite. */
 static int refuse_other(char **ret_message, const sqlite3_api_routines *api)
 {
     *ret_message = api->mprintf(
@@ -45,7 +45,7 @@ int sqlite3_modidem_init(sqlite3 *db, char **ret_message,
     if (rc == SQLITE_OK) {
         rc = idem__extension_add_ends(db);
     }
-    /* Stays in memory when the connection is closed: another one that loads it
-     * meanwhile would have the ground pulled away. */
+    /* Keep the library loaded after the connection is closed: another connection may
+     * use its functions, and unloading it would crash that one. */
     return rc == SQLITE_OK ? SQLITE_OK_LOAD_PERMANENTLY : rc;
 }

@@ -1,12 +1,12 @@
-/* mod_idem, the loadable extension of SQLite: the parts that its files share.
+/* Shared by the files of mod_idem, the loadable extension of SQLite.
  *
  *     entry.c       the function that SQLite calls when it loads the extension
- *     begin.c       idem_begin(), a function that gives a row
- *     end.c         idem_complete() and the other endings, functions that give a value
- *     argument.c    values of SQL as those of <idem.h>
+ *     begin.c       idem_begin(), a function that returns a row
+ *     end.c         idem_complete() and the other endings, functions with a value
+ *     argument.c    converts values of SQL to values of <idem.h>
  *
- * Each call works in the transaction that the caller has opened on its own
- * connection, by the functions of src/store/sqlite/in.c, and keeps nothing.
+ * Each call works in the transaction that the caller has opened on its own connection,
+ * with the functions of src/store/sqlite/in.c, and keeps no state.
  */
 #ifndef IDEM_EXTENSION_EXTENSION_H
 #define IDEM_EXTENSION_EXTENSION_H
@@ -17,32 +17,32 @@
 
 /* ---- begin.c, end.c ---- */
 
-/* Adds the functions to a connection. An SQLite result. */
+/* Add the functions to a connection. They return an SQLite result code. */
 int idem__extension_add_begin(sqlite3 *db);
 int idem__extension_add_ends(sqlite3 *db);
 
 /* ---- argument.c ---- */
 
-/* Room for the digits of a number. */
+/* Room for the digits of a number, with a NUL. */
 #define IDEM__DIGITS_MAX 24
 
-/* The bytes of @value: of a blob or a text as they are, of a number its digits; none
- * of NULL. A number without a fraction is an integer, in whatever form its language
- * passes numbers. They are in @digits or in @value, until that is asked for another
- * type. */
+/* Returns the bytes of @value: a blob or a text as it is, the digits of a number, and
+ * no bytes for NULL. A number without a fraction counts as an integer, however its
+ * language passes numbers. The bytes are in @digits or in @value, and valid until
+ * @value is read as another type. */
 struct idem_slice idem__argument_bytes(sqlite3_value *value,
                                        char digits[IDEM__DIGITS_MAX]);
 
-/* A number that is not negative; the text 'never' where @may_be_never. @name is that
- * of the argument.
+/* Reads a number that is not negative, or with @may_be_never the text 'never'. @name is
+ * the name of the argument, for the error.
  *
- * IDEM_EINVALID
+ * IDEM_EINVALID  @value is neither.
  */
 int idem__argument_ms(const char *name, sqlite3_value *value, bool may_be_never,
                       int64_t *ret_ms, struct idem_error *error);
 
-/* The SQLite result by which @code is reported: drivers tell their callers to try
- * again, or that there is no room, by this number. */
+/* Returns the SQLite result code for @code, by which drivers tell their callers to try
+ * again, or that there is no room. */
 int idem__argument_result_of(int code);
 
 #endif

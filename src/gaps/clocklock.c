@@ -1,4 +1,4 @@
-/* pthread_mutex_clocklock(), where the C library does not have it. */
+/* Provides pthread_mutex_clocklock() if the C library lacks it. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -17,8 +17,8 @@ static int64_t now_ns(clockid_t clock)
     return (int64_t)now.tv_sec * NS_PER_S + now.tv_nsec;
 }
 
-/* pthread_mutex_timedlock() waits by the clock that people set, so it is given a slice
- * at a time: @clock alone says when it is over. */
+/* pthread_mutex_timedlock() waits by the wall clock, which people can set. So this
+ * waits in short slices, and only @clock decides when the wait is over. */
 int pthread_mutex_clocklock(pthread_mutex_t *mutex, clockid_t clock,
                             const struct timespec *until)
 {

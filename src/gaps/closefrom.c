@@ -1,5 +1,5 @@
-/* closefrom(), where the C library does not have it. It is called after fork(), so
- * it allocates nothing. */
+/* Provides closefrom() if the C library lacks it. Programs call it after fork(), so it
+ * must not allocate. */
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -12,8 +12,9 @@ enum {
     MOST = 1 << 20 /* The kernel's own default limit for descriptors. */
 };
 
-/* Before Linux 5.9 each is closed by itself, up to the limit of the process: a
- * descriptor above it is one that was opened before the limit was lowered. */
+/* Before Linux 5.9 this closes each descriptor by itself, up to the limit of the
+ * process. It misses a descriptor above the limit, which the process opened before it
+ * lowered the limit. */
 void closefrom(int lowest)
 {
     struct rlimit limit;

@@ -1,4 +1,4 @@
-/* statx(), where the C library does not have it. */
+/* Provides statx() if the C library lacks it. */
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-/* Decides one request under a limit. */
+/* Decides one request under a rate limit. */
 #include "limit/limit.h"
 
 #include "core/error.h"
@@ -13,7 +13,7 @@ static void refuse(struct idem_limit_decision *decision, int code,
     (void)snprintf(decision->text, sizeof(decision->text), "%.199s", text);
 }
 
-/* The answer that was given before. */
+/* Repeats the decision on record. */
 static void repeat(struct idem_limit_decision *decision, int64_t entry)
 {
     decision->limited.repeated = true;
@@ -47,6 +47,8 @@ void idem__limit_decide(const struct idem_limit_request *limit,
                "the count of this window cannot be trusted");
         return;
     }
+    /* A request that comes again gets its first decision, even after its window has
+     * closed for new ones. */
     if (found->has_entry) {
         repeat(decision, found->entry);
         return;

@@ -1,9 +1,9 @@
-/* HTTP fields about a decision. */
+/* Writes the HTTP fields about a decision. */
 #include "limit/limit.h"
 
 #include <stdio.h>
 
-/* A String of RFC 9651: printable ASCII between quotes. */
+/* Writes a String of RFC 9651: printable ASCII between quotes. */
 static void quote(struct idem_slice name, char *to)
 {
     static const char digits[] = "0123456789ABCDEF";
@@ -27,7 +27,7 @@ static void quote(struct idem_slice name, char *to)
     *to = '\0';
 }
 
-/* Whole seconds that are not less than @ms. */
+/* Returns @ms in seconds, rounded up. */
 static long long seconds(int64_t ms)
 {
     return ms <= 0 ? 0 : (long long)(ms / 1000 + (ms % 1000 != 0));

@@ -1,4 +1,4 @@
-/* The bounds of a limit, its windows, and their identity. */
+/* Checks the bounds of a limit, and computes its windows and their identity. */
 #include "limit/limit.h"
 
 #include "base/bytes.h"
@@ -89,7 +89,7 @@ void idem__limit_window(const struct idem_limit_request *limit,
     *ret_end_ms = *ret_start_ms + limit->per_ms;
 }
 
-/* The last moment at which a new request of the window is decided. */
+/* Returns the last moment at which the store decides a new request of the window. */
 static int64_t closes(const struct idem_limit_request *limit)
 {
     int64_t start_ms;

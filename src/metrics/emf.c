@@ -1,10 +1,12 @@
-/* Metrics in CloudWatch's embedded metric format: a log line that is metrics. */
+/* Writes metrics in CloudWatch's embedded metric format, in which a log line carries
+ * metrics. */
 #include "metrics/names.h"
 #include "metrics/out.h"
 
 #include <idem/operator.h>
 
-/* One go declares the names, another gives the values; both skip the same. */
+/* One pass declares the names, another writes the values. Both run the same code, so
+ * both skip the same metrics. */
 struct pass {
     struct idem__out *out;
     bool values;
@@ -23,7 +25,8 @@ static void put(struct pass *pass, const char *name, const char *unit,
     pass->any = true;
 }
 
-/* Numbers of another meter, or of a store that was made anew, begin at 0. */
+/* Returns the increase since @before. The counts of another meter, or of a new store,
+ * began at 0 again. */
 static uint64_t since(uint64_t now, uint64_t before)
 {
     return now >= before ? now - before : now;

@@ -1,4 +1,4 @@
-/* A meter: numbers that all processes of a host add to. */
+/* Implements meters: counts to which all processes of a host add. */
 #include "metrics/names.h"
 
 #include "base/heap.h"
@@ -18,7 +18,7 @@
 enum {
     FILE_LEN = 4096,
     PLACES = 32,
-    SUM_AT = 20, /* Of a call's places. */
+    SUM_AT = 20, /* Of the places of a call. */
 };
 
 /* The file; see <idem/metrics.h>. */
@@ -33,7 +33,7 @@ struct page {
 
 _Static_assert(sizeof(struct page) == FILE_LEN, "the layout of the file");
 _Static_assert(IDEM__COUNTERS <= (int)PLACES, "there is a place for each");
-_Static_assert(IDEM_METRICS_BUCKETS <= (int)SUM_AT, "likewise");
+_Static_assert(IDEM_METRICS_BUCKETS <= (int)SUM_AT, "the sum is after them");
 
 struct idem_meter {
     struct page *page;
@@ -67,7 +67,8 @@ static int cannot(struct idem_error *error, const char *path)
                        strerror(errno));
 }
 
-/* Each process writes the same bytes, so it needs no lock. */
+/* Prepares a new file, or checks an old one. Two processes may both prepare it without
+ * a lock, because they write the same bytes. */
 static int prepare(int fd, const char *path, struct idem_error *error)
 {
     char magic[8] = "";

@@ -1,5 +1,4 @@
-/* The names of the metrics, and their descriptions: one table for both
- * forms. */
+/* Names and describes the metrics, in one table for both formats. */
 #ifndef IDEM_METRICS_NAMES_H
 #define IDEM_METRICS_NAMES_H
 
@@ -41,10 +40,10 @@
     IDEM__X(failed_outcomes, "failed_outcomes", "failedOutcomes",              \
             "Operations that completed with a failure recently")
 
-/* "begin" ... */
+/* "begin" ... by enum idem_call. */
 extern const char *const idem__call_names[IDEM_CALLS];
 
-/* Upper bounds of all buckets but the last. */
+/* Upper bounds, in microseconds, of all buckets but the last. */
 extern const int64_t idem__bucket_us[IDEM_METRICS_BUCKETS - 1];
 
 #endif

@@ -1,4 +1,4 @@
-/* Text that goes into the caller's buffer, or does not fit. */
+/* Writes text to the caller's buffer, and remembers if it does not fit. */
 #include "metrics/out.h"
 
 #include <stdarg.h>

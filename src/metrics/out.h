@@ -1,4 +1,4 @@
-/* Text that goes into the caller's buffer, or does not fit. */
+/* Writes text to the caller's buffer, and remembers if it does not fit. */
 #ifndef IDEM_METRICS_OUT_H
 #define IDEM_METRICS_OUT_H
 
@@ -11,19 +11,22 @@ struct idem__out {
     bool full;
 };
 
+/* Adds text formatted as by printf(). If it does not fit, full is set and nothing more
+ * is added. */
 void idem__out(struct idem__out *out, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* @text with what neither JSON nor Prometheus may hold in quotes escaped in the
- * way that both read. Bytes that are not printable ASCII become "?". */
+/* Adds @text, with the escapes that both JSON and Prometheus read in quotes. Bytes that
+ * are not printable ASCII become "?". */
 void idem__out_quoted(struct idem__out *out, const char *text);
 
-/* The label of the store at @url, in quotes and escaped: what tells it from others on
- * a screen, and nothing of how it is reached, which may be long or name what is not
- * for everybody. "sqlite:/var/lib/idem.db", "dynamodb://idem?region=eu-central-1" */
+/* Adds the label of the store at @url, in quotes and escaped: the part that
+ * distinguishes it from others on a screen. It leaves out how the store is reached,
+ * which may be long or confidential. "sqlite:/var/lib/idem.db",
+ * "dynamodb://idem?region=eu-central-1" */
 void idem__out_store(struct idem__out *out, const char *url);
 
-/* Ends it with a NUL. 0 or IDEM_EINVALID. */
+/* Ends the text with a NUL. Returns 0, or IDEM_EINVALID if the text did not fit. */
 int idem__out_end(struct idem__out *out, size_t *ret_len);
 
 #endif

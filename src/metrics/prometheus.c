@@ -1,4 +1,4 @@
-/* Metrics as Prometheus text, version 0.0.4. */
+/* Writes metrics as Prometheus text, version 0.0.4. */
 #include "metrics/names.h"
 #include "metrics/out.h"
 
@@ -20,7 +20,7 @@ static void head(struct idem__out *out, const char *name, const char *type,
               type);
 }
 
-/* {store="...",kind="..."}, with @more between quotes and commas; "": none. */
+/* Writes {store="...",kind="..."}, where @more has the labels after store; "": none. */
 static void labels(struct idem__out *out, const char *store, const char *more)
 {
     if (store == NULL && more[0] == '\0') {
@@ -84,7 +84,8 @@ static void bucket(struct idem__out *out, const struct idem_metrics *m,
     idem__out(out, " %llu\n", (unsigned long long)count);
 }
 
-/* 2500000 is 2.5: without locales, and without zeros at the end. */
+/* Writes microseconds as seconds: 2500000 is 2.5, whatever the locale is, without zeros
+ * at the end. */
 static void seconds(char buf[32], uint64_t us)
 {
     size_t len = (size_t)snprintf(buf, 32, "%llu.%06llu",

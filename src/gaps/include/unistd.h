@@ -1,4 +1,4 @@
-/* <unistd.h> with closefrom(), where the C library does not have it. */
+/* <unistd.h> with closefrom() if the C library lacks it. */
 #pragma GCC system_header
 #include_next <unistd.h>
 

@@ -1,4 +1,4 @@
-/* <sys/stat.h> with statx(), where the C library does not have it. */
+/* <sys/stat.h> with statx() if the C library lacks it. */
 #pragma GCC system_header
 #include_next <sys/stat.h>
 
@@ -37,7 +37,7 @@ struct statx {
 
 _Static_assert(sizeof(struct statx) == 256, "The kernel writes 256 bytes.");
 
-/* statx(2): -1 with errno, ENOSYS before Linux 4.11. */
+/* statx(2). Returns -1 with errno, which is ENOSYS before Linux 4.11. */
 int statx(int directory, const char *path, int flags, unsigned mask,
           struct statx *ret_stx);
 
