@@ -195,28 +195,16 @@ static void print_wrong(FILE *f, const struct cli_open *open,
 static void print_show(FILE *f, const struct idem_record *record,
                        const char *store_url)
 {
-    char *key = NULL;
-    size_t len;
-    FILE *text = open_memstream(&key, &len);
-
-    if (text == NULL) {
-        return;
+    (void)fputs("; see: idem show", f);
+    if (store_url != NULL) {
+        (void)fputs(" --store=", f);
+        cli_print_url(f, store_url);
     }
-    cli_print_key(text, record->key);
-    if (fclose(text) == 0) {
-        (void)fputs("; see: idem show", f);
-        if (store_url != NULL) {
-            (void)fputs(" --store=", f);
-            cli_print_url(f, store_url);
-        }
-        if (record->scope.len > 0) {
-            (void)fputs(" --scope=", f);
-            cli_print_quoted(f, record->scope);
-        }
-        (void)fputc(' ', f);
-        cli_print_quoted(f, idem_bytes(key, len));
+    if (record->scope.len > 0) {
+        (void)fputs(" --scope=", f);
+        cli_print_quoted(f, record->scope);
     }
-    free(key);
+    cli_print_shown_key(f, record->key);
 }
 
 char *cli_alert_text(const struct cli_open *open, enum cli_alert_kind kind,

@@ -98,6 +98,31 @@ static void print_scope(FILE *f, struct idem_slice scope)
     }
 }
 
+/* A key that looks like an option follows "--". */
+static void print_operand(FILE *f, struct idem_slice text)
+{
+    const char *bytes = text.base;
+
+    (void)fputs(text.len > 0 && bytes[0] == '-' ? " -- " : " ", f);
+    cli_print_quoted(f, text);
+}
+
+void cli_print_shown_key(FILE *f, struct idem_slice key)
+{
+    char *shown = NULL;
+    size_t len;
+    FILE *text = open_memstream(&shown, &len);
+
+    if (text == NULL) {
+        return;
+    }
+    cli_print_key(text, key);
+    if (fclose(text) == 0) {
+        print_operand(f, idem_bytes(shown, len));
+    }
+    free(shown);
+}
+
 static bool has_mark(struct idem_slice key)
 {
     size_t len = strlen(CLI_ESCAPED);
@@ -105,21 +130,17 @@ static bool has_mark(struct idem_slice key)
     return key.len >= len && memcmp(key.base, CLI_ESCAPED, len) == 0;
 }
 
-/* No argument can hold a NUL; such a key goes through a file. A key that looks
- * like an option follows "--". */
+/* No argument can hold a NUL; such a key goes through a file. A key that begins like an
+ * escaped one would be read as one, so it is printed escaped itself. */
 static void print_key(FILE *f, struct idem_slice key)
 {
-    const char *bytes = key.base;
-
-    if (key.len > 0 && memchr(bytes, '\0', key.len) != NULL) {
+    if (key.len > 0 && memchr(key.base, '\0', key.len) != NULL) {
         (void)fputs(" --key-file=FILE", f);
-        return;
+    } else if (has_mark(key)) {
+        cli_print_shown_key(f, key);
+    } else {
+        print_operand(f, key);
     }
-    (void)fputs(key.len > 0 && bytes[0] == '-' ? " -- " : " ", f);
-    if (has_mark(key)) {
-        (void)fputs(CLI_ESCAPED, f); /* Else its beginning would be the mark. */
-    }
-    cli_print_quoted(f, key);
 }
 
 void cli_print_remedy(FILE *f, const char *command, const char *options,

@@ -182,16 +182,19 @@ def a_hook_has_a_sentence_for_people():
     hook = 'echo "$1" >>said'
     begin(store, "late one", "--scope", "eu", "--expect", "1ms", "--lease", "1h")
     equal(store("run", "-k", "bad", "--", "sh", "-c", "kill -9 $$").status, 137)
-    equal(store("run", "-k", "worse\nX", "--", "sh", "-c", "exit 3").status, 3)
+    for key in ("worse\nX", "-k", "escaped:a\\b"):
+        equal(store("run", "--key=" + key, "--", "sh", "-c", "exit 3").status, 3)
     time.sleep(0.05)
     equal(watch(store, "--hook", hook, "--warn", "in_progress=0").status, 2)
     said = sorted(read("said").splitlines())
     show = f"see: idem show --store={store.store}"
-    equal(said, [f'"bad" has an unknown outcome; {show} bad',
+    equal(said, [f'"-k" ended with exit status 3; {show} -- -k',
+                 f'"bad" has an unknown outcome; {show} bad',
+                 f'"escaped:a\\x5cb" ended with exit status 3; {show} ' + "'escaped:escaped:a\\x5cb'",
                  f'"late one" should have ended by now; {show} --scope=eu \'late one\'',
                  f'"worse\\x0aX" ended with exit status 3; {show} ' + "'escaped:worse\\x0aX'",
                  "1 are in progress, more than the limit"])
-    for line in said[:3]:
+    for line in said[:5]:
         command = shlex.split(line.partition("see: idem ")[2])
         equal(store(*command, env={"IDEM_STORE": ""}).status, 0)
     # Where a person forgets it, the message names the store that was read.

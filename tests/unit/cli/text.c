@@ -319,6 +319,14 @@ TEST(mend, isReadyToBeTyped)
                "idem show --store='sqlite:a b' --scope=s --json -- -k");
     check_mend("", idem_str("escaped:k"),
                "idem show --store='sqlite:a b' --json escaped:escaped:k");
+    check_mend("", idem_str("escaped:a\\b"),
+               "idem show --store='sqlite:a b' --json "
+               "'escaped:escaped:a\\x5cb'");
+    check_mend("", idem_str("escaped:\n"),
+               "idem show --store='sqlite:a b' --json "
+               "'escaped:escaped:\\x0a'");
+    check_mend("", idem_str("a\\b"),
+               "idem show --store='sqlite:a b' --json 'a\\b'");
     check_mend("", idem_bytes("a\0b", 3),
                "idem show --store='sqlite:a b' --json --key-file=FILE");
 }
