@@ -12,12 +12,13 @@
 #include "upkeep/store.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <idem/journal.h>
 #include <idem/metrics.h>
+#include <libgen.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/timex.h>
 #include <sys/un.h>
 #include <sys/utsname.h>
@@ -265,39 +266,53 @@ static void check_journal(struct cli_check *check)
     free(directory);
 }
 
-/* True if this user may write @path or, if it does not exist, its directory, or if that
- * does not exist either. */
-static bool may_write(const char *path)
+/* True if a command can make a file in the directory of @path. @makes: the command makes
+ * missing directories too. False with errno. */
+static bool has_place(const char *path, bool makes)
 {
-    struct stat st;
-    char *copy;
-    char *slash;
-    bool may;
+    char *copy = strdup(path);
+    char *directory;
+    bool has;
+    int why;
 
-    if (access(path, F_OK) == 0) {
-        return access(path, W_OK) == 0;
-    }
-    copy = strdup(path);
     if (copy == NULL) {
         return false;
     }
-    slash = strrchr(copy, '/');
-    if (slash != NULL) {
-        *slash = '\0';
+    directory = dirname(copy);
+    while (makes && access(directory, F_OK) != 0 && errno == ENOENT) {
+        directory = dirname(directory);
     }
-    may = slash == NULL || stat(copy, &st) != 0 || S_ISDIR(st.st_mode);
-    may = may && (access(slash == NULL ? "." : copy, W_OK) == 0 ||
-                  (errno == ENOENT && slash != NULL));
+    has = access(directory, W_OK | X_OK) == 0;
+    why = errno;
     free(copy);
-    return may;
+    errno = why;
+    return has;
+}
+
+/* Opens @path as a command would, but makes nothing. */
+static bool may_write(const char *path, bool makes)
+{
+    int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW |
+                            O_NONBLOCK);
+
+    if (fd >= 0) {
+        (void)close(fd);
+        return true;
+    }
+    return errno == ENOENT && has_place(path, makes);
+}
+
+/* Why may_write() was false. */
+static const char *why_not(void)
+{
+    return errno == ENOENT ? "its directory does not exist" : strerror(errno);
 }
 
 static void check_audit(struct cli_check *check)
 {
     const char *chosen = secure_getenv("IDEM_AUDIT_LOG");
-    char *path = chosen != NULL && *chosen != '\0'
-                     ? strdup(chosen)
-                     : cli_state_path("audit.log");
+    bool is_chosen = chosen != NULL && *chosen != '\0';
+    char *path = is_chosen ? strdup(chosen) : cli_state_path("audit.log");
 
     if (path == NULL) {
         found(check, IDEM_GRADE_WARN, "audit", "Name a file in IDEM_AUDIT_LOG.",
@@ -307,9 +322,9 @@ static void check_audit(struct cli_check *check)
         found(check, IDEM_GRADE_WARN, "audit", NULL,
               "IDEM_AUDIT_LOG is off: decisions of persons are only in the "
               "records");
-    } else if (!may_write(path)) {
+    } else if (!may_write(path, /* makes= */ !is_chosen)) {
         found(check, IDEM_GRADE_BAD, "audit", "Name a file in IDEM_AUDIT_LOG.",
-              "cannot write %s: no decision can be made", path);
+              "cannot write %s: %s; no decision can be made", path, why_not());
     } else {
         found(check, IDEM_GRADE_OK, "audit", NULL, "decisions are kept in %s",
               path);
@@ -328,14 +343,20 @@ static void check_meter(struct cli_check *check)
     }
     error.code = idem_meter_open(path, IDEM_METER_READONLY, &meter, &error);
     if (error.code == 0) {
-        found(check, IDEM_GRADE_OK, "meter", NULL, "%s counts", path);
         idem_meter_close(meter);
-    } else if (error.code == IDEM_ENOTFOUND && may_write(path)) {
-        found(check, IDEM_GRADE_OK, "meter", NULL,
-              "the next command creates %s", path);
-    } else {
+    }
+    if (error.code != 0 && error.code != IDEM_ENOTFOUND) {
         found(check, IDEM_GRADE_WARN, "meter",
               "Name another file in IDEM_METER.", "%s", error.text);
+    } else if (!may_write(path, /* makes= */ false)) {
+        found(check, IDEM_GRADE_WARN, "meter",
+              "Name another file in IDEM_METER.", "cannot write %s: %s", path,
+              why_not());
+    } else if (error.code == 0) {
+        found(check, IDEM_GRADE_OK, "meter", NULL, "%s counts", path);
+    } else {
+        found(check, IDEM_GRADE_OK, "meter", NULL,
+              "the next command creates %s", path);
     }
 }
 

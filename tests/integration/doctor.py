@@ -72,17 +72,32 @@ def what_is_wrong_is_found():
     plants = [
         ({"IDEM_STROE": "x"}, {"environment": ["warn"]}, 0),
         ({"IDEM_AUDIT_LOG": "letter/audit.log"}, {"audit": ["bad"]}, 78),
+        ({"IDEM_AUDIT_LOG": "gone/audit.log"}, {"audit": ["bad"]}, 78),
+        ({"IDEM_AUDIT_LOG": "gone/deep/audit.log"}, {"audit": ["bad"]}, 78),
+        ({"IDEM_AUDIT_LOG": "torn"}, {"audit": ["bad"]}, 78),
+        ({"IDEM_AUDIT_LOG": "link"}, {"audit": ["bad"]}, 78),
         ({"IDEM_AUDIT_LOG": "off"}, {"audit": ["warn"]}, 0),
         ({"IDEM_METER": "letter"}, {"meter": ["warn"]}, 0),
+        ({"IDEM_METER": "gone/meter"}, {"meter": ["warn"]}, 0),
+        ({"IDEM_METER": "gone/deep/meter"}, {"meter": ["warn"]}, 0),
         ({"IDEM_JOURNAL_DIR": "letter"}, {"journal": ["bad"]}, 78),
         ({"IDEM_JOURNAL_DIR": "torn"}, {"journal": ["warn"]}, 0),
     ]
     write("letter", "dear aunt")
     os.mkdir("torn", 0o700)
     write("torn/x.idj", "torn")
+    os.symlink("elsewhere", "link")
     for env, wanted, status in plants:
         got = doctor(store, env)
         equal((env, got[0], got[1]), (env, status, wanted))
+        if wanted == {"audit": ["bad"]}:
+            decided = store("resolve", "late", "--force", "--release", "--reason", "x", env=env)
+            equal((env, decided.status), (env, 77))
+    # The directories of the usual log are made with it.
+    equal(doctor(store, {"XDG_STATE_HOME": os.path.abspath("gone/deep"), "IDEM_AUDIT_LOG": ""})[:2], (0, {}))
+    lost = {"IDEM_AUDIT_LOG": os.path.abspath("gone/audit.log")}
+    said = f"cannot write {lost['IDEM_AUDIT_LOG']}: its directory does not exist; no decision can be made"
+    equal(doctor(store, lost)[2]["audit"][0][1], said)
     _, _, found = doctor(store, {"IDEM_STROE": "x"})
     equal(found["environment"][0][2], "Did you mean IDEM_STORE.")
     equal(doctor(store)[:2], (0, {}))
