@@ -15,7 +15,6 @@ struct choosing {
     const struct cli_selection *selection;
     const struct cli_decision *decision;
     struct cli_names *names; /* NULL: what would be decided is printed. */
-    int64_t now_ms;          /* By the store's clock. */
     uint64_t chosen;
     uint64_t left_out; /* Overdue, but the owner's lease still runs. */
 };
@@ -134,7 +133,6 @@ static int choose_one(void *ctx, int code, const struct idem_record *r)
 static int choose(struct idem_store *store, struct choosing *choosing)
 {
     struct idem_filter filter = IDEM_FILTER_INIT;
-    bool any;
     struct idem_error error = {0};
 
     filter.statuses = 1u << IDEM_STATUS_IN_PROGRESS | 1u << IDEM_STATUS_FAILED |
@@ -143,12 +141,7 @@ static int choose(struct idem_store *store, struct choosing *choosing)
         filter.any_scope = false;
         filter.scope = *choosing->selection->scope;
     }
-    /* Whether a lease runs depends on the store's time. */
-    error.code = cli_store_look(store, &choosing->now_ms, &any, &error);
-    if (error.code == 0) {
-        error.code =
-            idem_list(store, &filter, choose_one, choosing, NULL, &error);
-    }
+    error.code = idem_list(store, &filter, choose_one, choosing, NULL, &error);
     return error.code == 0 ? 0 : cli_fail_with(&error);
 }
 
