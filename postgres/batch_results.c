@@ -2,6 +2,7 @@
  * time, the fence floor and the mark from them. */
 #include "base/list.h"
 #include "core/error.h"
+#include "core/move.h"
 #include "postgres/conn.h"
 
 #include <limits.h>
@@ -91,11 +92,8 @@ static void learn_mark(struct idem__pg_batch *batch, const PGresult *result,
 {
     struct idem_slice mark;
 
-    if (idem__pg_text(result, 0, column, &mark) && mark.len < IDEM_MARK_MAX) {
-        if (mark.len > 0) {
-            memcpy(batch->conn->mark, mark.base, mark.len);
-        }
-        batch->conn->mark[mark.len] = '\0';
+    if (idem__pg_text(result, 0, column, &mark)) {
+        idem__move_load(mark, batch->conn->mark);
     }
 }
 

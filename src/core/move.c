@@ -137,12 +137,27 @@ int idem__move_read(struct idem_slice mark, struct idem_move *ret_move)
 
 /* ---- What it refuses ---- */
 
+/* Each claim loads the mark, and nearly always the same one, so it is parsed only when it
+ * has changed. */
+void idem__move_load(struct idem_slice text, char mark[IDEM_MARK_MAX])
+{
+    struct idem_move move;
+
+    if (idem__slice_equal(idem_str(mark), text)) {
+        return;
+    }
+    /* If the store had been left, callers would do its work a second time. */
+    if (idem__move_read(text, &move) != 0) {
+        text = idem_str("damaged");
+    }
+    (void)snprintf(mark, IDEM_MARK_MAX, "%.*s", (int)text.len,
+                   text.len == 0 ? "" : (const char *)text.base);
+}
+
 bool idem__move_closes(struct idem_slice mark)
 {
     size_t len = strlen(names[IDEM_MOVE_HERE]);
 
-    /* Every mark that does not begin with "here " closes the store, even if it cannot be
-     * read: if the store had been left, callers would do its work a second time. */
     return mark.len > 0 && (mark.len < len ||
                             memcmp(mark.base, names[IDEM_MOVE_HERE], len) != 0);
 }

@@ -21,11 +21,16 @@ int idem__move_write(const struct idem_move *move,
 /* Parses @mark into state, id, place and marked_ms. IDEM_ECORRUPT: it is not a mark. */
 int idem__move_read(struct idem_slice mark, struct idem_move *ret_move);
 
-/* True if a store with @mark (NULL: none) refuses @op; the reason is put in @text. */
+/* Copies @text, the mark that a store has read again, to @mark, which is zeroed or was
+ * loaded before. A text that is not a mark becomes one that closes the store. */
+void idem__move_load(struct idem_slice text, char mark[IDEM_MARK_MAX]);
+
+/* True if a store with @mark (NULL: none), which idem__move_load() or idem__move_run() has
+ * set, refuses @op; the reason is put in @text. */
 bool idem__move_refuses(const char *mark, const struct idem_op *op, char *text,
                         size_t cap);
 
-/* True if a store with @mark refuses any ops. */
+/* True if a store with @mark, as above, refuses any ops. */
 bool idem__move_closes(struct idem_slice mark);
 
 /* Answers the IDEM_OP_MOVE @op with @mark, which the store has now, and with the fence

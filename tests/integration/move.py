@@ -534,6 +534,25 @@ def records_that_cannot_be_trusted_keep_the_target_closed():
 
 
 @test
+def a_damaged_mark_closes_the_store():
+    """A mark that cannot be read may have been that of a store that was left: whatever it
+    begins with, nothing begins; under the mark as it was, work goes on."""
+    a, b = in_file("a"), in_file("b")
+    fill(a, 1)
+    equal(move(a, b)[0], (0, 0))
+    mark = run(["sqlite3", "b.db", "SELECT mark FROM idem_clock"]).stdout.decode().strip()
+    assert mark.startswith("here "), mark
+    for damaged in ("here zz", "left zz", mark.upper(), mark + " x", mark + "0" * 300):
+        run(["sqlite3", "b.db", f"UPDATE idem_clock SET mark = '{damaged}'"])
+        for key in ("new", "k"):
+            done = b("begin", "-k", key)
+            equal((damaged, done.status), (damaged, 78))
+            assert b"mark of a move is damaged" in done.stderr, done
+    run(["sqlite3", "b.db", f"UPDATE idem_clock SET mark = '{mark}'"])
+    equal(begins(b, "new"), True)
+
+
+@test
 def wrong_stores_are_refused():
     """A target that is in use, was moved itself or is filled by another move; the source
     itself, one in memory, one that is missing or away: refused, and nothing is made or

@@ -4,6 +4,7 @@
 
 #include "base/crash.h"
 #include "core/error.h"
+#include "core/move.h"
 
 #include <stdio.h>
 
@@ -83,13 +84,11 @@ static bool read_row(sqlite3_stmt *stmt, struct clock_row *ret_row)
     return row_is_sound(ret_row);
 }
 
-/* Copies the mark, cut to fit. No version of idem writes a longer mark, so what a cut
- * leaves was not a valid mark before either. */
-static void copy_mark(sqlite3_stmt *stmt, int column, char mark[IDEM_MARK_MAX])
+static void load_mark(sqlite3_stmt *stmt, int column, char mark[IDEM_MARK_MAX])
 {
     const char *text = (const char *)sqlite3_column_text(stmt, column);
 
-    (void)snprintf(mark, IDEM_MARK_MAX, "%s", text == NULL ? "" : text);
+    idem__move_load(idem_str(text == NULL ? "" : text), mark);
 }
 
 /* Takes over the loaded row. A reader may have an older snapshot than this process has
@@ -117,7 +116,7 @@ int idem__clock_load(struct idem__sqlite_clock *clock, struct idem__conn *conn,
         install(clock, &row.anchor, row.last_ms, writer);
         if (writer) {
             clock->fence_floor = (uint64_t)row.fence_floor;
-            copy_mark(stmt, MARK, clock->mark);
+            load_mark(stmt, MARK, clock->mark);
         }
         rc = SQLITE_OK;
     } else if (rc == SQLITE_ROW || rc == SQLITE_DONE) {
@@ -155,7 +154,7 @@ int idem__clock_mark(struct idem__conn *conn)
     conn->has_mark =
         rc == SQLITE_ROW && data_version(conn, &conn->mark_version);
     if (rc == SQLITE_ROW) {
-        copy_mark(stmt, 0, conn->mark);
+        load_mark(stmt, 0, conn->mark);
     }
     idem__conn_reset(conn, IDEM__SQL_MARK_LOAD);
     if (rc == SQLITE_ROW) {
