@@ -20,6 +20,7 @@ static const struct state {
     {"57014", IDEM__SAID_NOT_APPLIED, IDEM_EUNAVAILABLE, ""},
     {"57", IDEM__SAID_UNKNOWN, IDEM_EUNAVAILABLE, ""},
     {"25P03", IDEM__SAID_UNKNOWN, IDEM_EUNAVAILABLE, ""},
+    /* Among them 08P01: a pooler says it of a connection that it has lost, too. */
     {"08", IDEM__SAID_UNKNOWN, IDEM_EUNAVAILABLE, ""},
     /* The server has become a replica: by now another one takes writes. */
     {"25006", IDEM__SAID_NOT_APPLIED, IDEM_EUNAVAILABLE,
@@ -42,7 +43,6 @@ static const struct state {
      "; a connection pooler needs prepare=no in the store URL"},
     {"42P05", IDEM__SAID_NEVER, IDEM_ECONFIG,
      "; a connection pooler needs prepare=no in the store URL"},
-    {"08P01", IDEM__SAID_NEVER, IDEM_ECONFIG, ""},
     {"", IDEM__SAID_NEVER, IDEM_ECONFIG, ""},
 };
 
