@@ -253,7 +253,8 @@ void idem__answer_read(const struct idem__aws_request *request,
         (void)json_object_put(answer->body);
         answer->body = NULL;
     }
-    if (request->sends > 1 && answer->said == IDEM__SAID_NOT_APPLIED) {
+    if (request->sends > 1 && (answer->said == IDEM__SAID_NOT_APPLIED ||
+                               answer->said == IDEM__SAID_NEVER)) {
         answer->said = IDEM__SAID_UNKNOWN; /* The other copy may have been. */
     }
 }

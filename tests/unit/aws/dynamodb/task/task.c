@@ -345,6 +345,30 @@ TEST(task, deniesNothingThatMayHaveBeenDone)
     }
 }
 
+/* Of two copies of one write the second is denied after the first was applied: the error
+ * names the cause, and does not say that nothing was done. */
+TEST_WIRE(task, deniesNothingThatACopyMayHaveDone)
+{
+    static const char denied[] =
+        "{\"__type\":\"com.amazon.coral.service#AccessDeniedException\"}";
+    struct idem_op op = wire_op(IDEM_OP_BEGIN, "k", 'a');
+
+    wire_start(&wire, &op);
+    wire_carry(&wire.table, &wire.task.request, FATE_TWICE);
+    wire_answer(&wire.task.request, 400, idem_str(denied));
+    wire.task.request.sends = 2;
+    idem__flight_answered(&wire.task.base, &wire.now);
+    assert_int_equal(wire.task.base.next, IDEM__FLIGHT_PAUSE);
+    idem__flight_resume(&wire.task.base, &wire.now);
+    wire_answer(&wire.task.request, 400, idem_str(denied));
+    idem__flight_answered(&wire.task.base, &wire.now);
+    assert_int_equal(wire.task.base.next, IDEM__FLIGHT_DONE);
+    assert_code(IDEM_EUNKNOWN, op.error.code);
+    assert_non_null(strstr(op.error.text, "AccessDenied"));
+    idem__task_reset(&wire.task);
+    wire_free(&op);
+}
+
 /* An import that finds another record of the key past its retention gets a fence
  * above that one's. Its result is named after its fence, and so is written again. */
 TEST_WIRE(task, writesABodyAgainUnderAnotherName)
