@@ -160,16 +160,38 @@ static bool agrees(const struct idem__table_conf *table, json_object *object,
 
 /* ---- Reading ---- */
 
-/* Reads "2024-04-27T14:02:40.123Z", also without the fraction, or with "+00:00" as Python
- * writes it. Does not check what follows the fraction. *@ret_ms is 0 if the attribute is
- * missing. */
+static int corrupt_date(struct idem_error *error, const char *name)
+{
+    return idem__foreign_corrupt(
+        error, "its \"%s\" is not a date in UTC like 2024-04-27T14:02:40.123Z",
+        name);
+}
+
+/* Reads what follows the seconds: a fraction or none, and the zone, which must be UTC, as
+ * "Z" or as "+00:00". Returns the milliseconds, or -1. */
+static int read_fraction(const char *text)
+{
+    int ms = 0;
+    int unit = 100;
+
+    if (*text == '.') {
+        for (text++; *text >= '0' && *text <= '9'; text++, unit /= 10) {
+            ms += (*text - '0') * unit;
+        }
+    }
+    return strcmp(text, "Z") == 0 || strcmp(text, "+00:00") == 0 ? ms : -1;
+}
+
+/* Reads "2024-04-27T14:02:40.123Z", also with more digits or none, or with "+00:00" as
+ * Python writes it. Refuses any other zone, and none, so that no date is hours off. *@ret_ms
+ * is 0 if the attribute is missing. */
 static int read_date(json_object *object, const char *name, int64_t *ret_ms,
                      struct idem_error *error)
 {
     struct tm tm = {0};
     struct idem_slice text;
-    char buf[40];
-    int ms = 0, n = 0;
+    char buf[40], again[32];
+    int ms = -1, n = 0;
 
     *ret_ms = 0;
     if (idem__foreign_is(object, name, NULL)) {
@@ -179,18 +201,19 @@ static int read_date(json_object *object, const char *name, int64_t *ret_ms,
         text.len < sizeof(buf)) {
         memcpy(buf, text.base, text.len);
         buf[text.len] = '\0';
-        n = sscanf(buf, "%4d-%2d-%2dT%2d:%2d:%2d.%3dZ", &tm.tm_year, &tm.tm_mon,
-                   &tm.tm_mday, &tm.tm_hour, &tm.tm_min, &tm.tm_sec, &ms);
+        (void)sscanf(buf, "%4d-%2d-%2dT%2d:%2d:%2d%n", &tm.tm_year, &tm.tm_mon,
+                     &tm.tm_mday, &tm.tm_hour, &tm.tm_min, &tm.tm_sec, &n);
+        ms = read_fraction(buf + n);
     }
     tm.tm_year -= 1900;
     tm.tm_mon--;
-    if (n < 6 || timegm(&tm) < 0 || ms < 0) {
-        return idem__foreign_corrupt(
-            error, "its \"%s\" is not a date like 2024-04-27T14:02:40.123Z",
-            name);
-    }
     *ret_ms = (int64_t)timegm(&tm) * 1000 + ms;
-    return 0;
+    if (n != 19 || ms < 0 || *ret_ms < 0) {
+        return corrupt_date(error, name);
+    }
+    /* The same date again: sscanf() takes blanks and signs, and timegm() a month 13. */
+    date(*ret_ms, again);
+    return memcmp(buf, again, (size_t)n) == 0 ? 0 : corrupt_date(error, name);
 }
 
 static int read_ttl(const struct idem__table_conf *table, json_object *object,

@@ -348,6 +348,53 @@ TEST(layout, readsTheTablesOfArticles)
 #undef KEY
 }
 
+/* A date of the article is read to the millisecond, or the item is corrupt: one in another
+ * zone would be hours off. */
+TEST(layout, readsDatesInUtc)
+{
+    static const struct {
+        const char *date;
+        int64_t ms; /* 0: refused. */
+    } rows[] = {
+        {"2024-04-27T14:02:40.123Z", 1714226560123},
+        {"2024-04-27T14:02:40Z", 1714226560000},
+        {"2024-04-27T14:02:40.5Z", 1714226560500},
+        {"2024-04-27T14:02:40.005Z", 1714226560005},
+        {"2024-04-27T14:02:40.123456789Z", 1714226560123},
+        {"2024-04-27T14:02:40+00:00", 1714226560000},
+        {"2024-04-27T14:02:40.123456+00:00", 1714226560123},
+        {"2024-04-27T14:02:40+02:00", 0},
+        {"2024-04-27T14:02:40.123-01:00", 0},
+        {"2024-04-27T14:02:40", 0},
+        {"2024-04-27T14:02:40.123", 0},
+        {"2024-04-27T14:02:40.-5Z", 0},
+        {"2024-04-27T14:02:40.123Zx", 0},
+        {"2024-04-27T14:02Z", 0},
+        {"2024-13-27T14:02:40Z", 0},
+        {"2024-02-30T14:02:40Z", 0},
+        {"2024-+4-27T14:02:40Z", 0},
+        {"1969-12-31T23:59:59Z", 0},
+        {"", 0},
+    };
+
+    EACH(row, rows) {
+        char text[200];
+        int rc;
+
+        (void)snprintf(text, sizeof(text),
+                       "{'lockToken':{'S':'m1'},'status':{'S':'inProgress'},"
+                       "'expectedCompletion':{'S':'%s'}}",
+                       row->date);
+        rc = read_text(LOCK_TOKEN, text);
+        if (rc != (row->ms == 0 ? IDEM_ECORRUPT : 0) ||
+            (rc == 0 && item.record.expected_ms != row->ms)) {
+            fail_with("%s: %d, %lld", row->date, rc,
+                      (long long)item.record.expected_ms);
+        }
+    }
+    let_go();
+}
+
 /* An answer that is replaced under our record is theirs, although nothing else of
  * the item changed: their function ends without a condition. */
 TEST(layout, givesUpAnAnswerThatWasReplaced)
