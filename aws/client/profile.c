@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* ---- Files ------------------------------------------------------------- */
@@ -33,11 +34,31 @@ static ssize_t read_all(int fd, char *text, size_t cap)
     return (ssize_t)len;
 }
 
+/* Opens a file, or a device such as /dev/null. A pipe would wait for its writer, and
+ * O_NONBLOCK returns from open() without one. */
+static int open_file(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    struct stat st;
+
+    if (fd >= 0 && fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode)) {
+        (void)close(fd);
+        errno = ESPIPE;
+        return -1;
+    }
+    return fd;
+}
+
+const char *idem__aws_file_why(void)
+{
+    return errno == ESPIPE ? "it is a pipe, not a file" : strerror(errno);
+}
+
 int idem__aws_file_read(const char *path, size_t max, char **ret_text,
                         size_t *ret_len)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-    int why = errno;
+    int fd = open_file(path);
+    int why;
     ssize_t len;
     char *text;
 
@@ -117,7 +138,7 @@ static int load_file(struct idem__aws_file *file, struct idem_error *error)
     }
     if (rc != 0 && errno != ENOENT && errno != ENOTDIR && errno != EACCES) {
         return idem__error(error, rc, "cannot read %.150s: %s", file->path,
-                           strerror(errno));
+                           idem__aws_file_why());
     }
     if (rc != 0) {
         return 0;

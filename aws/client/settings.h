@@ -106,12 +106,15 @@ int idem__aws_profiles_url(const struct idem__aws_profiles *profiles,
 /* Reads the whole file at @path into new memory, with a NUL after it. The caller wipes
  * and frees that.
  *
- * IDEM_ECONFIG  It cannot be opened or read (errno has the reason; EISDIR for a
- *               directory), or is longer than @max (EFBIG).
+ * IDEM_ECONFIG  It cannot be opened or read (errno has the reason: EISDIR for a
+ *               directory, ESPIPE for a pipe), or is longer than @max (EFBIG).
  * IDEM_ENOMEM
  */
 int idem__aws_file_read(const char *path, size_t max, char **ret_text,
                         size_t *ret_len);
+
+/* Returns errno as text, after IDEM_ECONFIG of idem__aws_file_read(). */
+const char *idem__aws_file_why(void);
 
 /* ---- Their lines: ini.c ---- */
 

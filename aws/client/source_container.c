@@ -44,7 +44,7 @@ int idem__aws_read_token(const char *name, const char *path, char *buf,
     }
     if (rc != 0) {
         return idem__error(error, rc, "cannot read %.100s, which %s names: %s",
-                           path, name, strerror(errno));
+                           path, name, idem__aws_file_why());
     }
     for (len = size;
          len > 0 && (text[len - 1] == '\n' || text[len - 1] == '\r'); len--) {

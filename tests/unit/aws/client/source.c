@@ -151,6 +151,24 @@ TEST(profile, readsOnlyFiles)
     idem__aws_profiles_finish(&profiles);
 }
 
+/* A pipe without a writer is refused at once, and /dev/null is an empty file. */
+TEST(profile, waitsForNoPipe)
+{
+    const char *pairs[] = {"HOME", "/nowhere", "AWS_CONFIG_FILE", NULL, NULL};
+    struct idem__aws_profiles profiles;
+
+    begin_home(NULL, NULL);
+    assert_int_equal(mkfifo(config_path, 0600), 0);
+    pairs[3] = config_path;
+    variables = pairs;
+    assert_code(IDEM_ECONFIG, idem__aws_profiles_load(&env, &profiles, &why));
+    assert_why("it is a pipe, not a file");
+    end_home();
+    pairs[3] = "/dev/null";
+    assert_ok(idem__aws_profiles_load(&env, &profiles, &why));
+    idem__aws_profiles_finish(&profiles);
+}
+
 /* Without memory it fails cleanly. */
 TEST(profile, failsWithoutMemory)
 {
