@@ -205,6 +205,18 @@ static int batch_write(struct table *table, json_object *request,
     return say(answer, answer_object, 200);
 }
 
+/* The units of a batch, as the service reports them: for each table. */
+static void add_capacity(json_object *answer, double units)
+{
+    json_object *of_table = json_object_new_object();
+    json_object *list = json_object_new_array();
+
+    (void)json_object_object_add(of_table, "CapacityUnits",
+                                 json_object_new_double(units));
+    (void)json_object_array_add(list, of_table);
+    (void)json_object_object_add(answer, "ConsumedCapacity", list);
+}
+
 static int batch_get(struct table *table, json_object *request,
                      struct idem__buffer *answer)
 {
@@ -242,6 +254,9 @@ static int batch_get(struct table *table, json_object *request,
         undone = under_table(table, undone);
     }
     (void)json_object_object_add(object, "UnprocessedKeys", undone);
+    if (member(request, "ReturnConsumedCapacity") != NULL) {
+        add_capacity(object, (double)done);
+    }
     return say(answer, object, 200);
 }
 

@@ -219,7 +219,7 @@ void idem__request_heads_get(struct idem__buffer *out,
         idem__buffer_str(out, i == 0 ? "" : ",");
         add_key(out, idem_str(text));
     }
-    idem__buffer_str(out, "]}}}");
+    idem__buffer_str(out, "]}}" BILLED "}");
 }
 
 static void add_page(struct idem__buffer *out,

@@ -447,6 +447,19 @@ TEST_WIRE(orphan, isPurgedAfterADay)
     check_heads();
 }
 
+/* A purge counts the units of the heads that it reads strongly. */
+TEST_WIRE(orphan, isLookedUpForUnits)
+{
+    struct idem_op op = wire_op(IDEM_OP_PURGE, "none", 'p');
+
+    add_orphan(wire.now.store_ms);
+    wire_pass(&wire, DAY_MS + 1000);
+    op.u.purge.max = 100;
+    assert_ok(run(&op));
+    /* One head at a unit, in halves; the table reports no units for pages. */
+    assert_int_equal(op.u.purge.from[IDEM__PURGE_READ], 2);
+}
+
 /* An outcome from a journal writes its parts again, days later: a purge that has
  * seen the old ones leaves them alone. */
 TEST_WIRE(orphan, thatIsWrittenAgainIsLeftAlone)
