@@ -149,7 +149,7 @@ ngx_http_idem_journal_keep(ngx_http_idem_store_t *store,
     if (flight == NULL) {
         idem_journal_leave(entry);
         idem_attempt_destroy(attempt);
-        store->telling = 1;
+        (void) ngx_atomic_fetch_add(&store->telling, 1);
         return;
     }
 
@@ -261,9 +261,11 @@ ngx_http_idem_journal_settle(ngx_http_idem_store_t *store)
 {
     ngx_uint_t                  waits;
     struct idem_error           error;
+    ngx_atomic_uint_t           telling;
     struct idem_journal_filter  filter = IDEM_JOURNAL_FILTER_INIT;
 
     waits = 0;
+    telling = store->telling;
     filter.store_url = idem_store_url(store->store);
 
     if (idem_journal_list(store->journal, &filter, ngx_http_idem_journal_found,
@@ -280,7 +282,10 @@ ngx_http_idem_journal_settle(ngx_http_idem_store_t *store)
     }
 
     store->told = 0;
-    store->telling = 0;
+
+    /* The worker may have left another entry since the list was read. */
+
+    (void) ngx_atomic_cmp_set(&store->telling, telling, 0);
 }
 
 
@@ -319,14 +324,48 @@ ngx_http_idem_journal_idle(ngx_http_idem_thread_t *teller,
 }
 
 
+/* Leaves the outcome of @ctx's key to the teller if this worker has it. */
+
+static void
+ngx_http_idem_journal_hand_over(ngx_http_idem_ctx_t *ctx)
+{
+    ngx_queue_t             *q;
+    ngx_http_idem_store_t   *store = ctx->store;
+    ngx_http_idem_flight_t  *flight;
+
+    for (q = ngx_queue_head(&store->unrecorded);
+         q != ngx_queue_sentinel(&store->unrecorded);
+         q = ngx_queue_next(q))
+    {
+        flight = ngx_queue_data(q, ngx_http_idem_flight_t, queue);
+
+        if (flight->entry != NULL
+            && ngx_memcmp(idem_op_id(flight->op), ctx->id, IDEM_ID_LEN) == 0)
+        {
+            ngx_queue_remove(q);
+            idem_journal_leave(flight->entry);
+            ngx_http_idem_flight_free(flight);
+            (void) ngx_atomic_fetch_add(&store->telling, 1);
+            return;
+        }
+    }
+}
+
+
 ngx_int_t
 ngx_http_idem_journal_tell(ngx_http_idem_ctx_t *ctx)
 {
     ngx_http_idem_store_t  *store = ctx->store;
 
-    if (!store->telling || store->teller == NULL || ctx->told
-        || ngx_http_idem_id(ctx) == NULL)
+    if ((!store->telling && ngx_queue_empty(&store->unrecorded))
+        || store->teller == NULL || ctx->told || ngx_http_idem_id(ctx) == NULL)
     {
+        return NGX_DECLINED;
+    }
+
+    ngx_http_idem_journal_hand_over(ctx);
+
+    if (!store->telling) {
         return NGX_DECLINED;
     }
 

@@ -82,6 +82,22 @@ def a_thread_tells_before_its_worker_knows_of_it():
 
 
 @test
+def an_outcome_that_its_worker_holds_is_told_first():
+    """After an outage and the end of the lease, the key of an outcome that the worker
+    will submit again is not begun under rerun: its request waits for the outcome."""
+    http = RERUN.replace("idem.db;", "idem.db timeout=1s;") + "idempotency_lease 2s;"
+    with Upstream() as up, Nginx(up, http=http, workers=1) as nginx:
+        with nginx.working("/pay?hold=h") as answer:
+            with held(nginx.home + "/idem.db"):
+                up.let_go("h")
+                equal(answer().headers["idempotency-recorded"], "false")
+                time.sleep(2.2)  # The lease is over.
+            again = nginx.post("/pay?hold=h", "k", b"x")
+        equal((again.status, again.headers["idempotent-replayed"]), (201, "true"))
+        equal(up.executions("k"), 1)
+
+
+@test
 def a_disk_that_does_not_answer_ends_no_worker():
     """An outcome that the store refused is told again, on a disk that takes longer for
     it than the store may: it is told in the end, by the same worker."""
