@@ -557,7 +557,7 @@ def an_owner_ends_its_attempt_itself():
     equal(said(idem, "run", "-k", "k", "--", "false"), "paid")
     done = idem(*complete)
     equal((done.status, done.stdout), (80, b""))
-    assert b"on record" in done.stderr, done
+    assert b"already completed with this outcome" in done.stderr, done
     equal(server.psql("SELECT count(*) FROM itself.ledger"), ["1"])
     equal(said(idem, "complete", "--token", token, "--result", "paid"), "")
 

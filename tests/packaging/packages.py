@@ -195,7 +195,7 @@ def without_libidem_aws_its_package_is_named():
         assert b"apt install libidem-aws0" in done.stderr, done.stderr
     there = {"LD_LIBRARY_PATH": libraries, "AWS_REGION": "", "AWS_ENDPOINT_URL": ""}
     done = run(table[:3] + ["dynamodb://x", "k"], there)
-    assert b"name of a table" in done.stderr, done.stderr
+    assert b"invalid table name" in done.stderr, done.stderr
     assert b"api-gateway-http" in run([program, "lambda", "sources"], there).stdout
 
 
