@@ -292,8 +292,8 @@ static bool has_place(const char *path, bool makes)
 /* Opens @path as a command would, but makes nothing. */
 static bool may_write(const char *path, bool makes)
 {
-    int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW |
-                            O_NONBLOCK);
+    int fd =
+        open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 
     if (fd >= 0) {
         (void)close(fd);

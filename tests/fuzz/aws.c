@@ -68,10 +68,11 @@ static void read_answer(struct tape *tape)
         must(error.type[0] != '\0');
         must(answer.error.code != 0);
     }
-    must(answer.said != IDEM__SAID_NOT_APPLIED || request.sends == 1);
+    must((answer.said != IDEM__SAID_NOT_APPLIED &&
+          answer.said != IDEM__SAID_NEVER) ||
+         request.sends == 1);
     must(answer.said != IDEM__SAID_UNKNOWN ||
-         answer.error.code == IDEM_EUNKNOWN ||
-         (request.sends > 1 && answer.error.code == IDEM_EUNAVAILABLE));
+         answer.error.code == IDEM_EUNKNOWN || request.sends > 1);
     must((error.meaning == IDEM__AWS_SUCCESS) == (request.status == 200));
     must(cli_is_utf8(idem_str(error.type)));
     must(strpbrk(error.message, "\n\r\t\x1b\x7f") == NULL);

@@ -270,7 +270,7 @@ def a_store_cut_off_after_the_effect_costs_nothing():
             return "drop" if os.path.exists("cut") else None
 
         with Between(server, rule) as table:
-            p = Place(visibility=20, receives=2, store=f"dynamodb://orders?endpoint={table.url}")
+            p = Place(visibility=200, receives=2, store=f"dynamodb://orders?endpoint={table.url}")
             equal(p.idem("store", "create", env=p.env).status, 0)
             with Between(p.at) as queue:
                 p.env["AWS_ENDPOINT_URL_SQS"] = queue.url
@@ -284,7 +284,7 @@ def deletions(queue):
 
 def cut_off(p, queue):
     work = 'printf "%s\\n" "$(cat)" >>ledger; test -e once || { touch once cut; }; sleep 0.5'
-    options = ("-w", "2", "--until-empty", "--json", "--lease", "12s")
+    options = ("-w", "2", "--until-empty", "--json", "--lease", "120s")
     with open("lines", "w", encoding="ascii") as to:
         with p.start(*options, work=work, stdout=to) as consumer:
             until(lambda: os.path.exists("cut"), "it is cut off")
