@@ -78,7 +78,8 @@ struct idem_journal;
  *
  * IDEM_ENOTFOUND     The directory does not exist, and @create is false.
  * IDEM_EDENIED       The directory belongs to another user, is writable by others, is a
- *                    symbolic link or not a directory, or this user may not open it.
+ *                    symbolic link or not a directory, or this user may not open or
+ *                    create it.
  * IDEM_ECONFIG       The parent directory does not exist.
  * IDEM_EFULL, IDEM_EUNAVAILABLE, IDEM_ENOMEM
  */

@@ -51,27 +51,46 @@ static int check_owner(int fd, const char *directory, struct idem_error *error)
     return 0;
 }
 
+/* Fails with the reason of open(), which is in errno, or with that of mkdir(), which is 0
+ * if that was not called or created the directory. */
+static int fail_open(const char *directory, bool create, int mkdir_errno,
+                     struct idem_error *error)
+{
+    if (errno == ENOENT && !create) {
+        return idem__error(error, IDEM_ENOTFOUND, "no journal in %.120s",
+                           directory);
+    }
+    if (errno == ENOENT && mkdir_errno == ENOENT) {
+        return idem__error(
+            error, IDEM_ECONFIG,
+            "cannot create the journal %.120s: create its parent directory "
+            "first",
+            directory);
+    }
+    if (errno == ENOENT && mkdir_errno != 0) {
+        errno = mkdir_errno;
+        return idem__journal_errno(error, "create", directory);
+    }
+    return idem__journal_errno(error, "open", directory);
+}
+
 int idem_journal_open(const char *directory, bool create,
                       struct idem_journal **ret_journal,
                       struct idem_error *ret_error)
 {
     struct idem_journal *journal = NULL;
+    int mkdir_errno = 0;
     int rc;
     int fd;
 
-    if (create && mkdir(directory, 0700) != 0 && errno == ENOENT) {
-        return idem__error(
-            ret_error, IDEM_ECONFIG,
-            "cannot create the journal %.120s: create its parent directory "
-            "first",
-            directory);
+    /* NFS, for example, may refuse mkdir() with EACCES also where the directory exists. So
+     * its reason counts only if the directory is missing. */
+    if (create && mkdir(directory, 0700) != 0) {
+        mkdir_errno = errno;
     }
     fd = open(directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0) {
-        return errno == ENOENT
-                   ? idem__error(ret_error, IDEM_ENOTFOUND,
-                                 "no journal in %.120s", directory)
-                   : idem__journal_errno(ret_error, "open", directory);
+        return fail_open(directory, create, mkdir_errno, ret_error);
     }
     rc = check_owner(fd, directory, ret_error);
     if (rc == 0) {

@@ -172,6 +172,46 @@ TEST_PLACE(put, writesAllOfIt)
     idem_attempt_destroy(attempt);
 }
 
+static int open_or_create(const char *directory)
+{
+    struct idem_journal *journal = NULL;
+    int rc = idem_journal_open(directory, /* create= */ true, &journal, &why);
+
+    idem_journal_close(journal);
+    return rc;
+}
+
+/* Where the directory is missing and cannot be created, the error has the reason; where
+ * it exists it is opened, although some file systems then refuse to create it for
+ * another reason than EEXIST. */
+TEST(open, saysWhyItCannotCreate)
+{
+    static const struct {
+        int reason;
+        int code;
+    } rows[] = {
+        {EACCES, IDEM_EDENIED},      {EPERM, IDEM_EDENIED},
+        {EROFS, IDEM_EDENIED},       {ENOSPC, IDEM_EFULL},
+        {EMLINK, IDEM_EUNAVAILABLE},
+    };
+    const char *directory = temp_path("journal");
+    size_t i;
+
+    for (i = 0; i < COUNT(rows); i++) {
+        calls_fail(CALLS_FAIL, 0, /* on= */ false, rows[i].reason);
+        assert_code(rows[i].code, open_or_create(directory));
+        assert_true(calls_fail_never());
+        assert_why("cannot create");
+        assert_why(strerror(rows[i].reason));
+    }
+    assert_ok(open_or_create(directory));
+    for (i = 0; i < COUNT(rows); i++) {
+        calls_fail(CALLS_FAIL, 0, /* on= */ false, rows[i].reason);
+        assert_ok(open_or_create(directory));
+        assert_true(calls_fail_never());
+    }
+}
+
 /* ---- Killed ---- */
 
 struct life {
