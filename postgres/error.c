@@ -20,7 +20,8 @@ static const struct state {
     {"57014", IDEM__SAID_NOT_APPLIED, IDEM_EUNAVAILABLE, ""},
     {"57", IDEM__SAID_UNKNOWN, IDEM_EUNAVAILABLE, ""},
     {"25P03", IDEM__SAID_UNKNOWN, IDEM_EUNAVAILABLE, ""},
-    /* Among them 08P01: a pooler says it of a connection that it has lost, too. */
+    /* 08P01 included: a pooler also reports it when it has lost the connection to the
+     * server. */
     {"08", IDEM__SAID_UNKNOWN, IDEM_EUNAVAILABLE, ""},
     /* The server has become a replica: by now another one takes writes. */
     {"25006", IDEM__SAID_NOT_APPLIED, IDEM_EUNAVAILABLE,

@@ -27,30 +27,33 @@ extern const struct idem__lambda_refusal idem__lambda_invalid,
 /* For the log: why HTTP is refused while IDEM_LAMBDA_SCOPE is not set, and what to do. */
 extern const char idem__lambda_scope_mending[];
 
-/* These set lambda->response: to an error or a JSON text, */
+/* Sets lambda->response to an error. */
 void idem__lambda_answer_error(struct idem_lambda *lambda, const char *type,
                                const char *text);
+
+/* Sets lambda->response to @json. */
 void idem__lambda_answer_json(struct idem_lambda *lambda,
                               struct idem_slice json);
 
-/* to the response or the error of lambda->work, */
+/* Sets lambda->response to the response or the error of lambda->work. */
 void idem__lambda_answer_work(struct idem_lambda *lambda);
 
-/* to itself, with the header that an HTTP response is not on record, */
+/* Adds the header that says that an HTTP response is not on record. */
 void idem__lambda_answer_unrecorded(struct idem_lambda *lambda);
 
-/* to @refusal (a response of HTTP if @rule is of HTTP), */
+/* Sets lambda->response to @refusal: a response of HTTP if @rule is of HTTP. */
 void idem__lambda_answer_refusal(struct idem_lambda *lambda,
                                  const struct idem__lambda_rule *rule,
                                  const struct idem__lambda_refusal *refusal,
                                  const char *detail);
 
-/* to the refusal for the verdict of @attempt, with the error on record, */
+/* Sets lambda->response to the refusal for the verdict of @attempt, with the error on
+ * record. */
 void idem__lambda_answer_verdict(struct idem_lambda *lambda,
                                  const struct idem__lambda_rule *rule,
                                  const struct idem_attempt *attempt);
 
-/* or to the outcome on record. */
+/* Sets lambda->response to the outcome on record. */
 void idem__lambda_answer_replay(struct idem_lambda *lambda,
                                 const struct idem__lambda_rule *rule,
                                 const struct idem_record *record);

@@ -76,8 +76,8 @@ struct consume_status_report {
     int64_t lease_left_ms; /* -1: not said; IDEM_NEVER: it does not end. */
 };
 
-/* The line of JSON in the file @fd, which the caller puts; NULL: the file holds less than
- * a whole line. */
+/* Reads the line of JSON in the file @fd; the caller releases it with json_object_put().
+ * NULL: the file holds less than a whole line. */
 struct json_object *consume_status_report_line(int fd);
 
 /* @line may be NULL. */

@@ -191,10 +191,15 @@ static void print_wrong(FILE *f, const struct cli_open *open,
 }
 
 /* Prints the command that shows more. It has the key in the escaped form, which stays on
- * one line and survives an echo. */
+ * one line and survives an echo. Without memory for the key it prints nothing. */
 static void print_show(FILE *f, const struct idem_record *record,
                        const char *store_url)
 {
+    char *key = cli_shown_key(record->key);
+
+    if (key == NULL) {
+        return;
+    }
     (void)fputs("; see: idem show", f);
     if (store_url != NULL) {
         (void)fputs(" --store=", f);
@@ -204,7 +209,8 @@ static void print_show(FILE *f, const struct idem_record *record,
         (void)fputs(" --scope=", f);
         cli_print_quoted(f, record->scope);
     }
-    cli_print_shown_key(f, record->key);
+    cli_print_operand(f, idem_str(key));
+    free(key);
 }
 
 char *cli_alert_text(const struct cli_open *open, enum cli_alert_kind kind,

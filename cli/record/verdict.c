@@ -98,8 +98,7 @@ static void print_scope(FILE *f, struct idem_slice scope)
     }
 }
 
-/* A key that looks like an option follows "--". */
-static void print_operand(FILE *f, struct idem_slice text)
+void cli_print_operand(FILE *f, struct idem_slice text)
 {
     const char *bytes = text.base;
 
@@ -107,20 +106,17 @@ static void print_operand(FILE *f, struct idem_slice text)
     cli_print_quoted(f, text);
 }
 
-void cli_print_shown_key(FILE *f, struct idem_slice key)
+char *cli_shown_key(struct idem_slice key)
 {
     char *shown = NULL;
     size_t len;
-    FILE *text = open_memstream(&shown, &len);
+    FILE *f = open_memstream(&shown, &len);
 
-    if (text == NULL) {
-        return;
+    if (f == NULL) {
+        return NULL;
     }
-    cli_print_key(text, key);
-    if (fclose(text) == 0) {
-        print_operand(f, idem_bytes(shown, len));
-    }
-    free(shown);
+    cli_print_key(f, key);
+    return fclose(f) == 0 ? shown : (free(shown), NULL);
 }
 
 static bool has_mark(struct idem_slice key)
@@ -134,13 +130,16 @@ static bool has_mark(struct idem_slice key)
  * escaped one would be read as one, so it is printed escaped itself. */
 static void print_key(FILE *f, struct idem_slice key)
 {
+    char *shown = has_mark(key) ? cli_shown_key(key) : NULL;
+
     if (key.len > 0 && memchr(key.base, '\0', key.len) != NULL) {
         (void)fputs(" --key-file=FILE", f);
-    } else if (has_mark(key)) {
-        cli_print_shown_key(f, key);
-    } else {
-        print_operand(f, key);
+    } else if (!has_mark(key)) {
+        cli_print_operand(f, key);
+    } else if (shown != NULL) {
+        cli_print_operand(f, idem_str(shown));
     }
+    free(shown);
 }
 
 void cli_print_remedy(FILE *f, const char *command, const char *options,

@@ -15,9 +15,11 @@ int cli_refuse(const struct idem_attempt *attempt, const char *store_url);
 /* @s as one word of a shell. */
 void cli_print_quoted(FILE *f, struct idem_slice s);
 
-/* " KEY" as cli_print_key() shows it, as one word of a shell, after "--" if it looks like
- * an option. */
-void cli_print_shown_key(FILE *f, struct idem_slice key);
+/* " @text" as one word of a shell, after "--" if it looks like an option. */
+void cli_print_operand(FILE *f, struct idem_slice text);
+
+/* Returns @key as cli_print_key() shows it, which the caller frees. NULL: no memory. */
+char *cli_shown_key(struct idem_slice key);
 
 /* The URL of a store, without its passwords, as one word of a shell. */
 void cli_print_url(FILE *f, const char *url);

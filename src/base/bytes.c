@@ -172,7 +172,7 @@ static void in_seconds(int64_t ms, char buf[IDEM__SPAN_MAX])
 
 void idem__span(int64_t ms, char buf[IDEM__SPAN_MAX])
 {
-    /* A unit counts from two of it on: so no unit needs a singular, and rounding down
+    /* A unit is used from two of it on: so no unit needs a singular, and rounding down
      * hides less than half. */
     static const struct {
         const char *name;

@@ -25,8 +25,8 @@ int idem__move_read(struct idem_slice mark, struct idem_move *ret_move);
  * loaded before. A text that is not a mark becomes one that closes the store. */
 void idem__move_load(struct idem_slice text, char mark[IDEM_MARK_MAX]);
 
-/* True if a store with @mark (NULL: none), which idem__move_load() or idem__move_run() has
- * set, refuses @op; the reason is put in @text. */
+/* True if a store with @mark (NULL: none) refuses @op; the reason is put in @text. @mark
+ * must be valid, or come from idem__move_load(). */
 bool idem__move_refuses(const char *mark, const struct idem_op *op, char *text,
                         size_t cap);
 

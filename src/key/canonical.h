@@ -8,8 +8,8 @@
 
 #include <idem/key.h>
 
-/* Appends the canonical text of node @number (0: the whole @tree). For a flavour that
- * is the text of which it makes its digest. For IDEM_FLAVOUR_NONE it is one text for
+/* Appends the canonical text of node @number (0: the whole @tree). For a flavour,
+ * this is the text that its library hashes. For IDEM_FLAVOUR_NONE it is one text for
  * all values with the same meaning: members in the order of their code points, no
  * blanks, only the escapes that JSON needs, and numbers as idem__number_decimal()
  * writes them.

@@ -4,6 +4,7 @@ import glob
 import json
 import os
 import re
+import shutil
 import subprocess
 import time
 
@@ -94,7 +95,11 @@ def what_is_wrong_is_found():
             decided = store("resolve", "late", "--force", "--release", "--reason", "x", env=env)
             equal((env, decided.status), (env, 77))
     # The directories of the usual log are made with it.
-    equal(doctor(store, {"XDG_STATE_HOME": os.path.abspath("gone/deep"), "IDEM_AUDIT_LOG": ""})[:2], (0, {}))
+    usual = {"XDG_STATE_HOME": os.path.abspath("gone/deep"), "IDEM_AUDIT_LOG": ""}
+    equal(doctor(store, usual)[:2], (0, {}))
+    equal(store("begin", "-k", "usual", "--lease", "1h").status, 0)
+    equal(store("resolve", "usual", "--force", "--release", "--reason", "x", env=usual).status, 0)
+    shutil.rmtree("gone")
     lost = {"IDEM_AUDIT_LOG": os.path.abspath("gone/audit.log")}
     said = f"cannot write {lost['IDEM_AUDIT_LOG']}: its directory does not exist; no decision can be made"
     equal(doctor(store, lost)[2]["audit"][0][1], said)

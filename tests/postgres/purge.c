@@ -1,5 +1,6 @@
 /* A purge and the claims beside it, on a real server: what is held against the fences that
- * are gone holds for a claim that has waited, too. And what claims are shown. */
+ * are gone holds for a claim that has waited, too. And what claims are shown, and which
+ * are refused. */
 #include "test.h"
 
 #include <idem/operator.h>
@@ -233,6 +234,37 @@ TEST(claim, isShownNothingAfterManyNewOnes)
     assert_int_equal(round_trips(pair.store) - before, 2);
     (void)begin(pair.store, 0, IDEM_BUSY);
     assert_int_equal(round_trips(pair.store) - before, 3);
+    finish(&pair);
+}
+
+static void assert_refused(struct idem_store *store, const char *key)
+{
+    struct idem_request request = IDEM_REQUEST_INIT;
+    struct idem_attempt *attempt;
+
+    request.key = idem_str(key);
+    request.on_expired_lease = IDEM_RERUN;
+    assert_code(IDEM_ECONFIG, idem_begin(store, &request, &attempt, &why));
+    assert_why("mark of a move is damaged");
+}
+
+/* A handle that has read the mark of an open store, and then one that is too long to be
+ * valid, begins nothing until it reads a valid one again. */
+TEST(claim, isRefusedOnceADamagedMarkIsRead)
+{
+    struct idem_answer *answer;
+    struct pair pair;
+
+    set_up(&pair, "");
+    (void)claim(pair.store, 0);
+    must(&pair, "UPDATE idem_store SET mark = repeat('x', 300)");
+    assert_ok(
+        idem_get(pair.store, idem_str(""), idem_str("k0"), &answer, &why));
+    idem_answer_destroy(answer);
+    assert_refused(pair.store, "k0");
+    assert_refused(pair.store, "k1");
+    must(&pair, "UPDATE idem_store SET mark = ''");
+    (void)claim(pair.store, 1);
     finish(&pair);
 }
 
