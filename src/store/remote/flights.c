@@ -169,10 +169,19 @@ static bool is_of_operator(const struct idem_op *op)
            op->verb == IDEM_OP_PURGE || op->verb == IDEM_OP_MOVE;
 }
 
+/* The generation of the record that @flight has read; 0 if another answer about its key
+ * came since the flight started: the service may have read the record before that. */
+static uint64_t generation_read(const struct idem__remote *remote,
+                                const struct idem__flight *flight)
+{
+    uint32_t told = idem__replays_told(remote->replays, flight->op->id);
+
+    return told == flight->told ? flight->generation : 0;
+}
+
 /* Keeps the record of a replay; its time counts from before the request. Any other answer
- * about a key drops the record of that key. The write of an operator's op drops all
- * records, and those that other flights have read but not kept yet: the service may have
- * read them before the write. */
+ * about a key drops the record of that key, and an operator's op drops all records; also
+ * those that other flights have read but not kept yet. */
 static void note_answer(struct idem__remote *remote,
                         const struct idem__flight *flight)
 {
@@ -183,7 +192,7 @@ static void note_answer(struct idem__remote *remote,
     }
     if (op->verb == IDEM_OP_BEGIN && op->error.code == 0 &&
         op->verdict == IDEM_REPLAY) {
-        idem__replays_keep(remote->replays, op, flight->generation,
+        idem__replays_keep(remote->replays, op, generation_read(remote, flight),
                            remote->generation,
                            idem__time_add(op->asked_boot_ms, remote->cache_ms));
     } else if (is_of_operator(op)) {
@@ -234,6 +243,9 @@ static void start(struct idem__remote *remote, struct idem_op *op)
     flight->op = op;
     flight->replays = remote->replays;
     flight->generation = remote->generation;
+    if (remote->replays != NULL) {
+        flight->told = idem__replays_told(remote->replays, op->id);
+    }
     (void)pthread_mutex_lock(&remote->leader.mutex);
     flight->link = remote->running;
     flight->link_back = NULL;
@@ -261,14 +273,24 @@ static uint64_t draw(const struct idem__remote *remote)
     return random;
 }
 
+/* True if memory probably answers @op, so that no request is sent. */
+static bool is_in_memory(const struct idem__remote *remote,
+                         const struct idem_op *op)
+{
+    return remote->replays != NULL && op->verb == IDEM_OP_BEGIN &&
+           idem__replays_has(remote->replays, op->id);
+}
+
 /* False: @op was refused because the service has not answered for a while. Ends and
- * renewals are always tried: no other caller can do them. */
+ * renewals are always tried: no other caller can do them. A replay from memory must not
+ * be the breaker's try, which has to send a request. */
 static bool may_ask(struct idem__remote *remote, struct idem_op *op)
 {
     char span[IDEM__SPAN_MAX];
     struct idem__breaker *breaker = &remote->breaker;
 
     if (!breaker->open || idem__op_is_of_owner(op) ||
+        is_in_memory(remote, op) ||
         idem__breaker_admits(breaker, idem__mono_ms(), draw(remote))) {
         return true;
     }
@@ -361,12 +383,16 @@ static bool admit_due(struct idem__remote *remote)
     return true;
 }
 
-/* Fills the free places. */
+/* Fills the free places. An op that memory answers takes none, so their number is bounded:
+ * callers of a hot key must not keep the leader from the answers of the service. */
 static void admit(struct idem__remote *remote)
 {
     bool more = true;
+    size_t n;
 
-    while (more && remote->sending_len < remote->ops->sending_max) {
+    for (n = 0; more && n < STARTED_MAX &&
+                remote->sending_len < remote->ops->sending_max;
+         n++) {
         /* Paused flights and new ops take turns, so that neither starve. */
         remote->due_next = !remote->due_next;
         more = remote->due_next ? admit_due(remote) || admit_pending(remote)

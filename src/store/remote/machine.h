@@ -221,6 +221,7 @@ struct idem__flight {
     /* Of the store; NULL: it has none, or recall() answered the op. */
     struct idem__replays *replays;
     uint64_t generation; /* That of the store when the op started. */
+    uint32_t told;       /* idem__replays_told() when the op started. */
 };
 
 /* ---- The life of a flight; flights.c calls these ---- */

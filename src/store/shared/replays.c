@@ -30,6 +30,7 @@ struct bucket {
     struct replay *first;
     /* Tails of the last ids that were requested and not found. */
     uint32_t asked[2];
+    uint32_t told; /* idem__replays_forget() calls for its ids. */
 };
 
 struct idem__replays {
@@ -237,12 +238,24 @@ void idem__replays_keep(struct idem__replays *replays, const struct idem_op *op,
     (void)pthread_mutex_unlock(&replays->mutex);
 }
 
+uint32_t idem__replays_told(struct idem__replays *replays,
+                            const uint8_t id[IDEM_ID_LEN])
+{
+    uint32_t told;
+
+    (void)pthread_mutex_lock(&replays->mutex);
+    told = bucket_of(replays, id)->told;
+    (void)pthread_mutex_unlock(&replays->mutex);
+    return told;
+}
+
 void idem__replays_forget(struct idem__replays *replays,
                           const uint8_t id[IDEM_ID_LEN])
 {
     struct replay **at;
 
     (void)pthread_mutex_lock(&replays->mutex);
+    bucket_of(replays, id)->told++;
     at = find(replays, id);
     if (*at != NULL) {
         drop(replays, at);

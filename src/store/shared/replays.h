@@ -1,9 +1,14 @@
 /* Keeps completed records in memory, so that a replay need not read the store. Each
  * handle of a store has its own.
  *
- * A record in memory is valid for one generation of the store's completed records. The
- * generation is a number that all processes share. It changes whenever a completed record
- * is reopened, corrected, replaced or deleted, and when the store is moved.
+ * A record in memory is valid for one generation of the store's completed records, and
+ * until its time is over. The generation is a number that changes whenever a completed
+ * record is reopened, corrected, replaced or deleted, and when the store is moved.
+ *
+ * All processes share the generation of a SQLite store, where the time never ends. The
+ * handle of a remote store counts only its own changes, and so keeps a record no longer
+ * than "cache=" in the URL says (store/remote/flights.c). What follows is about a SQLite
+ * store.
  *
  *     a change                           a reader
  *     makes the generation odd           reads the generation: before
@@ -75,7 +80,13 @@ bool idem__replays_answer(struct idem__replays *replays, struct idem_op *op,
 void idem__replays_keep(struct idem__replays *replays, const struct idem_op *op,
                         uint64_t before, uint64_t after, int64_t until_boot_ms);
 
+/* Drops the record of @id, of which the handle was told something else. */
 void idem__replays_forget(struct idem__replays *replays,
                           const uint8_t id[IDEM_ID_LEN]);
+
+/* A number that idem__replays_forget() of @id raises, and of some other ids. A record whose
+ * reading began under another number must not be kept. */
+uint32_t idem__replays_told(struct idem__replays *replays,
+                            const uint8_t id[IDEM_ID_LEN]);
 
 #endif

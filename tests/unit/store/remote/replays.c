@@ -15,6 +15,7 @@ enum {
     CACHE_MS = 30000,
     RETENTION_MS = 60000,
     ROOM = 1 << 20,
+    ROUND = 2 * 4096, /* Ops that a round of the leader answers, at most. */
 };
 
 #define CACHE "30000"
@@ -49,6 +50,7 @@ static struct service *open_for(const char *cache, size_t cache_max)
     host_init(&host);
     options = host_options(&host, false);
     options.cache_max = cache_max;
+    options.queue_max = ROUND + 1;
     records = open_memory(&options);
     service = open_service(cache, &options);
     test_after(close_store, &service->remote.base);
@@ -200,6 +202,44 @@ TEST(memory, keepsTheRetention)
     host_pass(&host, 1);
     run_k(of(service), "second");
     TAKE(service, {"second", .asked = 1}, {"second", .asked = 0});
+}
+
+/* While the service does not answer, replays go on, and leave the try of the breaker to
+ * an op that sends a request. */
+TEST(memory, needsNoService)
+{
+    struct service *service = open_completed(CACHE, ROOM);
+    struct idem__breaker *breaker = &service->remote.breaker;
+
+    TAKE(service, {"first", .asked = 1});
+    breaker->open = true;
+    breaker->next_try_ms = INT64_MAX;
+    TAKE(service, {"first", .asked = 0});
+    breaker->next_try_ms = 0;
+    TAKE(service, {"first", .asked = 0});
+    assert_int_equal(breaker->next_try_ms, 0);
+    (void)get(of(service), "k");
+    assert_false(breaker->open);
+}
+
+/* A round ends, however many ask for a hot key: the leader has answers to take. */
+TEST(memory, letsARoundEnd)
+{
+    struct service *service = open_completed(CACHE, ROOM);
+    struct idem_queue *queue = open_queue(of(service));
+    size_t n;
+
+    TAKE(service, {"first", .asked = 1});
+    service->requests = 0;
+    for (n = 0; n < ROUND + 1; n++) {
+        assert_ok(idem_queue_submit(queue, op_of_k(), &why));
+    }
+    idem_op_destroy(idem_queue_reap(queue, 0));
+    assert_int_equal(service->remote.leader.pending.len, 1);
+    for (n = 0; n < ROUND; n++) {
+        idem_op_destroy(idem_queue_reap(queue, 10000));
+    }
+    assert_int_equal(service->requests, 0);
 }
 
 /* ---- Replays alone ---- */
@@ -357,6 +397,21 @@ TEST(change, overtakesAReading)
     TAKE(service, {"second", .asked = 1});
     decide_k(service, "third");
     TAKE(service, {"third", .asked = 1});
+}
+
+/* Another process has reopened the record, and this handle runs it again: a reading that
+ * began before is not kept. */
+TEST(change, elsewhereOvertakesAReading)
+{
+    struct service *service = open_completed(CACHE, ROOM);
+    struct idem_queue *queue = open_queue(of(service));
+    struct idem_op *op = hold_answer(service, queue);
+
+    reopen_in(service, elsewhere(service));
+    run_k(of(service), "second");
+    service->sent->held = false;
+    expect_first(queue, op); /* It was asked before. */
+    TAKE(service, {"second", .asked = 1}, {"second", .asked = 0});
 }
 
 /* Another process has reopened the record: that is seen once the time is over, or once
