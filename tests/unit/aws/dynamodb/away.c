@@ -1,6 +1,6 @@
 /* A store whose table cannot be reached: every claim is refused, and after a while
  * without asking. One whose table is late, or throttles some keys and not others. */
-#include "store/remote/breaker.h"
+#include "store/remote/remote.h"
 #include "base/host.h"
 #include "claims.h"
 #include "server.h"
@@ -34,7 +34,7 @@ static struct idem_store *open_at(int port, int64_t timeout_ms,
     assert_int_equal(setenv("AWS_SECRET_ACCESS_KEY", "secret", 1), 0);
     (void)snprintf(url, sizeof(url),
                    "dynamodb://idem?region=eu-west-1&endpoint="
-                   "http://127.0.0.1:%d&clock=host",
+                   "http://127.0.0.1:%d&clock=host&cache=30s",
                    port);
     options.timeout_ms = timeout_ms;
     options.queue_max = queue_max;
@@ -120,6 +120,15 @@ TEST(away, isNotAskedForEver)
     come_to_a_refusal(store);
     assert_asked(
         idem_complete(mine, &(struct idem_result){.not_kept = true}, &why));
+    idem_close(store);
+}
+
+/* "cache=" of the URL is that of the handle. */
+TEST(away, keepsRecordsForAsLongAsItsUrlSays)
+{
+    struct idem_store *store = open_away();
+
+    assert_int_equal(((struct idem__remote *)store)->cache_ms, 30000);
     idem_close(store);
 }
 
