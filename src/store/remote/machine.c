@@ -474,10 +474,11 @@ static void enter(struct idem__flight *flight, idem__state state)
 
 /* ---- Replays from memory ----
  *
- * Only if the URL of the store has "cache=". Another process may have reopened the record
- * since it was read, or moved the store: such a store sees that late, and gives up nothing
- * else. So memory answers only with the replay of a completed record, and not if more is
- * known:
+ * Only if the URL of the store has "cache=". Since the record was read, another process
+ * may have reopened it, or moved the store, or the service may have applied a write of
+ * this handle after it was given up (UNKNOWN): such a store sees that late, and gives up
+ * nothing else. So memory answers only with the replay of a completed record, and not if
+ * more is known:
  *
  * - A waiter has seen an attempt, which may be later than the record. A look (UINT64_MAX)
  *   has seen none.
