@@ -76,6 +76,13 @@ ngx_http_idem_journal_open(ngx_http_idem_store_t *store)
 
     if (idem_store_is_remote(store->store)) {
         store->writer = ngx_http_idem_thread_start(store, NULL);
+
+        if (store->writer == NULL) {
+            ngx_log_error(NGX_LOG_ERR, store->log, 0,
+                          "idempotency journal \"%V\" gets an outcome only if "
+                          "the store does not record it: a thread cannot be "
+                          "started", &store->journal_dir);
+        }
     }
 }
 
