@@ -112,6 +112,7 @@ typedef struct {
     ngx_queue_t               large;        /* requests that wait for room */
     size_t                    large_bytes;
     ngx_queue_t               unrecorded;   /* ends to submit again */
+    ngx_uint_t                unrecorded_n; /* with those in flight again */
     ngx_event_t               submit;
     ngx_event_t               again;        /* for unrecorded, and to reopen */
     ngx_log_t                *log;
@@ -607,7 +608,8 @@ void ngx_http_idem_journal_close(ngx_http_idem_store_t *store);
 /*
  * Records in the store the outcomes of the request's key that wait in the
  * journal, before the key is looked up.  NGX_DONE: the request is held
- * meanwhile.  NGX_DECLINED: none is known to wait.
+ * meanwhile, and refused if one of them stays there.  NGX_DECLINED: none is
+ * known to wait.
  */
 ngx_int_t ngx_http_idem_journal_tell(ngx_http_idem_ctx_t *ctx);
 

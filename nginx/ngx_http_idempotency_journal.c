@@ -7,9 +7,11 @@
  *
  * A thread of the worker, the teller, replays the journal in slices, so that a
  * request does not wait for the outcomes of other keys.  It does wait for
- * those of its own key while its worker knows of any that are in the journal
- * alone: a store that lacks them takes their work for one that stopped, and
- * under rerun lets it begin again.
+ * those of its own key while its worker knows of any outcome, in the journal or
+ * in its own memory: a store that lacks them takes their work for one that
+ * stopped, and under rerun lets it begin again.  If they stay in the journal,
+ * the request is refused.  Other workers and hosts learn of an outcome from the
+ * store.
  */
 
 
@@ -36,6 +38,7 @@ typedef struct {
 
 
 static void ngx_http_idem_journal_done(ngx_http_idem_flight_t *flight);
+static void ngx_http_idem_journal_forget(ngx_http_idem_flight_t *flight);
 static ngx_msec_t ngx_http_idem_journal_idle(ngx_http_idem_thread_t *teller,
     ngx_http_idem_store_t *store);
 static void ngx_http_idem_journal_tell_work(ngx_http_idem_ctx_t *ctx);
@@ -100,7 +103,7 @@ ngx_http_idem_journal_close(ngx_http_idem_store_t *store)
 
     while ((flight = ngx_http_idem_flight_pop(&store->unrecorded)) != NULL) {
         idem_journal_leave(flight->entry);
-        ngx_http_idem_flight_free(flight);
+        ngx_http_idem_journal_forget(flight);
     }
 
     idem_journal_close(store->journal);
@@ -113,8 +116,6 @@ ngx_http_idem_journal_keep(ngx_http_idem_store_t *store,
     struct idem_attempt *attempt, const struct idem_outcome *outcome,
     struct idem_journal_entry *entry)
 {
-    ngx_uint_t               n;
-    ngx_queue_t             *q;
     struct idem_op          *op;
     struct idem_error        error;
     ngx_http_idem_flight_t  *flight;
@@ -134,18 +135,11 @@ ngx_http_idem_journal_keep(ngx_http_idem_store_t *store,
                       "in the journal: %s", error.text);
     }
 
-    for (n = 0, q = ngx_queue_head(&store->unrecorded);
-         q != ngx_queue_sentinel(&store->unrecorded);
-         q = ngx_queue_next(q))
-    {
-        n++;
-    }
-
     /* A large outcome, or one over the limit, waits on disk alone. */
 
     flight = NULL;
 
-    if (n < NGX_HTTP_IDEM_UNRECORDED_MAX
+    if (store->unrecorded_n < NGX_HTTP_IDEM_UNRECORDED_MAX
         && outcome->result.bytes.len <= NGX_HTTP_IDEM_MEMORY
         && idem_op_end(attempt, outcome, &op, &error) == 0)
     {
@@ -165,6 +159,15 @@ ngx_http_idem_journal_keep(ngx_http_idem_store_t *store,
     flight->guard.cancelable = 1;
 
     ngx_queue_insert_tail(&store->unrecorded, &flight->queue);
+    store->unrecorded_n++;
+}
+
+
+static void
+ngx_http_idem_journal_forget(ngx_http_idem_flight_t *flight)
+{
+    flight->store->unrecorded_n--;
+    ngx_http_idem_flight_free(flight);
 }
 
 
@@ -194,7 +197,7 @@ ngx_http_idem_journal_done(ngx_http_idem_flight_t *flight)
                   : "refused an outcome that came too late");
 
     idem_journal_remove(flight->entry);
-    ngx_http_idem_flight_free(flight);
+    ngx_http_idem_journal_forget(flight);
 }
 
 
@@ -331,7 +334,8 @@ ngx_http_idem_journal_idle(ngx_http_idem_thread_t *teller,
 }
 
 
-/* Leaves the outcome of @ctx's key to the teller if this worker has it. */
+/* Leaves the outcome of @ctx's key to the teller if this worker has it, unless
+ * it is being submitted again. */
 
 static void
 ngx_http_idem_journal_hand_over(ngx_http_idem_ctx_t *ctx)
@@ -351,7 +355,7 @@ ngx_http_idem_journal_hand_over(ngx_http_idem_ctx_t *ctx)
         {
             ngx_queue_remove(q);
             idem_journal_leave(flight->entry);
-            ngx_http_idem_flight_free(flight);
+            ngx_http_idem_journal_forget(flight);
             (void) ngx_atomic_fetch_add(&store->telling, 1);
             return;
         }
@@ -364,17 +368,13 @@ ngx_http_idem_journal_tell(ngx_http_idem_ctx_t *ctx)
 {
     ngx_http_idem_store_t  *store = ctx->store;
 
-    if ((!store->telling && ngx_queue_empty(&store->unrecorded))
+    if ((!store->telling && store->unrecorded_n == 0)
         || store->teller == NULL || ctx->told || ngx_http_idem_id(ctx) == NULL)
     {
         return NGX_DECLINED;
     }
 
     ngx_http_idem_journal_hand_over(ctx);
-
-    if (!store->telling) {
-        return NGX_DECLINED;
-    }
 
     ctx->told = 1;
     ctx->state = NGX_HTTP_IDEM_BEGIN;
@@ -388,8 +388,27 @@ ngx_http_idem_journal_tell(ngx_http_idem_ctx_t *ctx)
 }
 
 
-/* On the teller.  If the store did not answer a moment ago, do not wait for it
- * again: the claim will report that. */
+/* An outcome in use is known too: this or another process submits it. */
+
+static int
+ngx_http_idem_journal_stayed(void *data, const struct idem_journal_info *info,
+    const struct idem_error *error)
+{
+    ngx_http_idem_ctx_t  *ctx = data;
+
+    if (info->state >= IDEM_JOURNAL_RECORDED) {
+        return 0;
+    }
+
+    ctx->job_code = IDEM_EUNAVAILABLE;
+    return 1;
+}
+
+
+/*
+ * On the teller.  If the store did not answer a moment ago, do not wait for it
+ * again.  But it may answer the claim, so look at what is left.
+ */
 
 static void
 ngx_http_idem_journal_tell_work(ngx_http_idem_ctx_t *ctx)
@@ -409,13 +428,28 @@ ngx_http_idem_journal_tell_work(ngx_http_idem_ctx_t *ctx)
                                    ngx_http_idem_journal_told, &slice,
                                    &error);
     }
+
+    ctx->job_code = 0;
+    filter.store_url = idem_store_url(store->store);
+
+    (void) idem_journal_list(store->journal, &filter,
+                             ngx_http_idem_journal_stayed, ctx, &error);
 }
 
 
 static void
 ngx_http_idem_journal_tell_done(ngx_http_idem_ctx_t *ctx)
 {
+    ctx->code = ctx->job_code;
     ctx->state = NGX_HTTP_IDEM_LIMITED;
+
+    if (ctx->code != 0) {
+        ngx_log_error(NGX_LOG_ERR, ctx->request->connection->log, 0,
+                      "idempotency: the outcome of a key is in the journal, "
+                      "and not in the store");
+        ctx->state = NGX_HTTP_IDEM_BEGUN;
+    }
+
     ngx_http_idem_resume(ctx);
 }
 

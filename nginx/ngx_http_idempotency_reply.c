@@ -85,10 +85,11 @@ ngx_http_idem_refuse(ngx_http_idem_ctx_t *ctx,
     ngx_http_request_t  *r = ctx->request;
 
     if (answer->problem == IDEM_HTTP_UNAVAILABLE && ctx->conf->store_error
-        && !ctx->waits)
+        && !ctx->waits && ctx->job_code == 0)
     {
         /* idempotency_on_store_error pass.  It would let a waiter, whose work
-         * another request is doing, do it a second time. */
+         * another request is doing, do it a second time; and a request whose
+         * outcome the journal has. */
 
         ctx->verdict_name = "passed";
         ctx->unguarded = 1;

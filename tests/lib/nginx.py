@@ -600,7 +600,8 @@ def record(nginx, key="k"):
 
 @contextlib.contextmanager
 def held(path):
-    """Let another process hold the lock of the store in @path, for a with block."""
+    """Let another process hold the lock of the store in @path, for a with block, or
+    until it is killed."""
     code = (
         "import fcntl,os,sys,time\n"
         "f=os.open(sys.argv[1],os.O_RDWR)\n"
@@ -611,6 +612,6 @@ def held(path):
     with subprocess.Popen(cmd, stdout=subprocess.PIPE) as process:
         process.stdout.readline()
         try:
-            yield
+            yield process
         finally:
             process.kill()

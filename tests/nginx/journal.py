@@ -16,6 +16,10 @@ FILL = os.environ["IDEM_PUT_ENTRIES"]
 LATE = os.environ["IDEM_LATE_THREADS"]
 ENTRIES = 1000
 RERUN = ON + "idempotency_on_expired_lease rerun;"
+PASS = (
+    "location /passed { idempotency_on_store_error pass; idempotency_fingerprint off;"
+    " proxy_pass http://app; }"
+)
 
 
 def fill(nginx, entries):
@@ -42,6 +46,16 @@ def turn(journal):
         yield
     finally:
         os.close(fd)
+
+
+def refused(answer):
+    equal((answer.status, answer.problem), (503, "store-unavailable"))
+    assert int(answer.headers["retry-after"]) >= 1
+
+
+def told(nginx, path):
+    """The first answer that is not a refusal."""
+    return until(lambda: (a := nginx.post(path, "k", b"x")).status != 503 and a)
 
 
 @test
@@ -92,8 +106,46 @@ def an_outcome_that_its_worker_holds_is_told_first():
                 up.let_go("h")
                 equal(answer().headers["idempotency-recorded"], "false")
                 time.sleep(2.2)  # The lease is over.
-            again = nginx.post("/pay?hold=h", "k", b"x")
-        equal((again.status, again.headers["idempotent-replayed"]), (201, "true"))
+            again = told(nginx, "/pay?hold=h")
+        equal((again.status, again.replayed), (201, True))
+        equal(up.executions("k"), 1)
+
+
+@test
+def an_outcome_that_the_store_does_not_take_refuses_its_key():
+    """A duplicate during the outage leaves the outcome to the teller in vain. It is not
+    executed, nor is one right after the outage, for which the teller does not ask again."""
+    http = RERUN.replace("idem.db;", "idem.db timeout=1s;") + "idempotency_lease 2s;"
+    with Upstream() as up, Nginx(up, http=http, server=PASS, workers=1) as nginx:
+        with nginx.working("/pay?hold=h") as answer, held(nginx.home + "/idem.db") as store:
+            up.let_go("h")
+            equal(answer().headers["idempotency-recorded"], "false")
+            with turn(nginx.home + "/idem.db.journal"):
+                time.sleep(2.2)  # The lease is over.
+                refused(nginx.post("/passed", "k", b"x"))
+                store.kill()
+                store.wait()
+                second = nginx.post("/pay?hold=h", "k", b"x")
+                assert second.status == 503 or second.replayed, second
+        again = told(nginx, "/pay?hold=h")
+        equal((again.status, again.replayed), (201, True))
+        equal(up.executions("k"), 1)
+
+
+@test
+def an_outcome_that_is_submitted_again_refuses_its_key():
+    """A duplicate while the store has not answered that yet is not executed."""
+    http = RERUN.replace("idem.db;", "idem.db timeout=9s end_timeout=1s;")
+    http += "idempotency_lease 2s;"
+    with Upstream() as up, Nginx(up, http=http, server=PASS, workers=1) as nginx:
+        with nginx.working("/pay?hold=h") as answer:
+            with held(nginx.home + "/idem.db"):
+                up.let_go("h")
+                equal(answer().headers["idempotency-recorded"], "false")
+                time.sleep(5.5)  # Within 5 s it is submitted again, for 9 s.
+                refused(nginx.post("/passed", "k", b"x"))
+        again = told(nginx, "/pay?hold=h")
+        equal((again.status, again.replayed), (201, True))
         equal(up.executions("k"), 1)
 
 
