@@ -226,6 +226,13 @@ void idem__replays_keep(struct idem__replays *replays, const struct idem_op *op,
     replay->until_boot_ms = until_boot_ms;
     (void)pthread_mutex_lock(&replays->mutex);
     at = find(replays, op->id);
+    /* Two readings may be answered in either order: a replay never goes back. */
+    if (*at != NULL && (*at)->generation == before &&
+        (*at)->record.fence > replay->record.fence) {
+        (void)pthread_mutex_unlock(&replays->mutex);
+        idem__free(replay);
+        return;
+    }
     if (*at != NULL) {
         drop(replays, at);
     }

@@ -414,6 +414,22 @@ TEST(change, elsewhereOvertakesAReading)
     TAKE(service, {"second", .asked = 1}, {"second", .asked = 0});
 }
 
+/* Two readings of a record that another process has completed anew are answered in the
+ * other order: the newer record stays. */
+TEST(change, isNotTakenBackByAnOlderReading)
+{
+    struct service *service = open_completed(CACHE, ROOM);
+    struct idem_queue *queue = open_queue(of(service));
+    struct idem_op *op = hold_answer(service, queue);
+
+    reopen_in(service, elsewhere(service));
+    run_k(elsewhere(service), "second");
+    TAKE(service, {"second", .asked = 1});
+    service->sent->held = false;
+    expect_first(queue, op);
+    TAKE(service, {"second", .asked = 0});
+}
+
 /* Another process has reopened the record: that is seen once the time is over, or once
  * this handle is told of it. */
 TEST(change, elsewhereIsSeenInTime)
