@@ -36,7 +36,7 @@ struct idem__aws_request {
                                 or IDEM_ECONFIG, IDEM_EINVALID, IDEM_ENOMEM if
                                 the request could not be made.
                                 NO_ANSWER: IDEM_EUNKNOWN, or IDEM_ENOMEM if
-                                there was no memory for the answer. */
+                                the memory for the answer ran out. */
     int status;              /* 0: none. */
     uint8_t *answer;         /* The body; without a NUL after it. */
     size_t answer_len;

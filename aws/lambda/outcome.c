@@ -154,8 +154,8 @@ static void judge_answer(const struct idem_lambda *lambda,
     }
 }
 
-/* Returns the time at which the work ended, for a store that gets the end later. 0: there
- * is no such clock, and the store takes the time at which it gets the end. */
+/* Returns the time at which the work ended, for a store that gets the end later. 0: this
+ * host has no such clock; the store then uses the time at which it gets the end. */
 static int64_t boot_ms(void)
 {
     uint8_t id[16];

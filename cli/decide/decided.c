@@ -291,7 +291,7 @@ int cli_decide_refused(const struct idem_error *error)
     return error->code == IDEM_EINVALID ? CLI_NOT_RECORDED : status;
 }
 
-/* What each status that a person gives means for the work, and what follows from it. */
+/* For each status a person can set: what it says of the work, and what follows. */
 static const struct {
     const char *text;
     const char *next;

@@ -56,9 +56,8 @@ void serve_give_back(struct serve *serve, struct serve_conn *conn,
 /* Forgets @a after such a release. */
 void serve_attempt_give_back(struct serve *serve, struct serve_attempt *a);
 
-/* To be called when @conn is no longer read. Releases the attempts of which its client
- * can no longer be told. If the client is dead, its other attempts end as their begin
- * said. */
+/* Call this once @conn is no longer read. Releases the attempts of which its client can no
+ * longer be told. If the client is dead, its other attempts end as their begin said. */
 void serve_attempts_leave(struct serve *serve, struct serve_conn *conn);
 
 #endif

@@ -62,7 +62,7 @@ uint32_t serve_member(const struct idem__tree *tree, uint32_t object,
 /* ---- The message --------------------------------------------------------- */
 
 /* The member @name of the message itself. If it is missing, this is the object itself,
- * whose kind no scalar has, and which stands for empty parameters. */
+ * which is no scalar, and serves as empty parameters. */
 static const struct idem__tree_node *envelope(const struct serve_message *m,
                                               const char *name)
 {

@@ -70,8 +70,8 @@ enum page_show {
 
 extern const char *const page_shows[]; /* "overdue" ... "outcomes", NULL. */
 
-/* What a person searches for: as it was typed, to be shown again, and its meaning. Each
- * may be empty. */
+/* A search: the text as a person typed it, to show it again, and its meaning. Each may
+ * be empty. */
 struct page_search {
     struct idem_slice typed_scope;
     struct idem_slice typed_key;

@@ -191,7 +191,7 @@ void idem_consumer_count(const struct idem_consumer *consumer,
 int idem_consumer_fd(const struct idem_consumer *consumer);
 
 /* Returns the time, in ms of CLOCK_MONOTONIC, at which work() or next() has something
- * to do even if the descriptor is not readable; IDEM_NEVER if there is no such time. */
+ * to do even if the descriptor is not readable; IDEM_NEVER: nothing is due. */
 int64_t idem_consumer_due_ms(const struct idem_consumer *consumer);
 
 /* Waits until the descriptor is readable or that time has come, at most @ms. */

@@ -32,7 +32,7 @@
 #include "base/host.h"
 #include "core/error.h"
 
-/* The end of the year 9999, which stands for never. */
+/* The end of the year 9999 means never. */
 #define NEVER_S ((int64_t)253402300799)
 #define NEVER_MS (NEVER_S * 1000)
 
