@@ -9,18 +9,13 @@ if [ ! -e "${real%/*}/nginx/ngx_http_idempotency_module.so" ] || [ -z "$nginx" ]
     exit 77
 fi
 
-read -r service gateway < <(python3 - <<'PYTHON'
-import socket
-with socket.create_server(("127.0.0.1", 0)) as a:
-    with socket.create_server(("127.0.0.1", 0)) as b:
-        print(a.getsockname()[1], b.getsockname()[1])
-PYTHON
-)
-trap 'kill $(jobs -p) 2>/dev/null; wait' EXIT
-
-# It keeps a ledger, and hands out a receipt; where there is a file "down", neither.
-python3 - "$service" <<'PYTHON' &
+# The service keeps a ledger, and hands out a receipt; where there is a file "down", neither.
+# It also holds a port for the gateway, which no other program gets as long as it runs.
+read -r service gateway < <(exec python3 -B - "$TEST_LIB" <<'PYTHON'
 import http.server, os, sys
+
+sys.path.insert(0, sys.argv[1])
+from ports import free_port
 
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
@@ -44,8 +39,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def log_message(self, *args):
         pass
 
-http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+print(server.server_port, free_port(), flush=True)
+server.serve_forever()
 PYTHON
+)
+trap "kill $! \$(jobs -p) 2>/dev/null; wait" EXIT
 
 # Who types idem gateway gets the free ports, and reads the usual ones.
 rm -f bin/idem
@@ -69,5 +68,3 @@ curl() {
     until (: <"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do sleep 0.02; done
     command curl -s "${@//localhost:[38]0[08]0/127.0.0.1:$port}"
 }
-
-until (: <"/dev/tcp/127.0.0.1/$service") 2>/dev/null; do sleep 0.02; done
