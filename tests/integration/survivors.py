@@ -15,7 +15,7 @@ import time
 from box import case, contains, finish, is_gone
 from files import read_bytes
 from patience import until
-from procfs import below, children, descendants, named, status, stop
+from procfs import below, children, descendants, named, stop, waits_in
 from tap import PROGRAM, equal, main, skip, start
 from unkillable import OrdinaryUser, frozen_disk
 
@@ -42,10 +42,11 @@ PAY = "mkdir disk/effect-$IDEM_FENCE; :"
 
 
 def sleeps(runner):
-    """Wait until a process below @runner sleeps on the frozen disk."""
+    """Wait until a process below @runner sleeps on the frozen disk: in the kernel's wait for
+    the right to write there, and not for a moment, until its program is loaded."""
 
     def found():
-        return any(status(pid).get("State", "").startswith("D") for pid in descendants(runner.pid))
+        return any("percpu" in waits_in(pid) for pid in descendants(runner.pid))
 
     until(found, "a process sleeps on the disk")
 

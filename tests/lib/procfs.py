@@ -33,6 +33,16 @@ def status(pid):
         return {}
 
 
+def waits_in(pid):
+    """Return the name of the kernel's function in which @pid waits; an empty text, if it has
+    ended."""
+    try:
+        with open(f"/proc/{pid}/wchan", encoding="ascii") as f:
+            return f.read()
+    except OSError:
+        return ""
+
+
 def named(pids):
     """Return {pid: name} of those that have not ended."""
     found = {pid: status(pid).get("Name") for pid in pids}
