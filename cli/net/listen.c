@@ -6,16 +6,21 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <netdb.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 enum {
     BACKLOG = 511,   /* The default of nginx. */
     HANDED_OVER = 3, /* The first descriptor of sd_listen_fds(3). */
+    LOOKS_MAX = 400, /* For the end of another command's lock, ... */
+    LOOK_MS = 5,     /* ... with this pause between two. */
 };
 
 static bool is_unix(const struct net_socket *socket)
@@ -114,6 +119,25 @@ static bool is_left_over(const struct net_socket *old)
     return refused;
 }
 
+/* Lets one command at a time look at the path, bind it and listen there: another one would
+ * take a socket that does not listen yet for one that was left over, and remove it. A
+ * directory that this user cannot read, or that somebody else keeps locked, is no reason
+ * not to start. Returns the descriptor that has the lock, to be closed, or -1. */
+static int lock_directory(const char *path)
+{
+    char copy[NET_PATH_MAX + 1];
+    int looks = 0;
+    int fd;
+
+    (void)strcpy(copy, path);
+    fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    while (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0 &&
+           errno == EWOULDBLOCK && looks++ < LOOKS_MAX) {
+        (void)poll(NULL, 0, LOOK_MS);
+    }
+    return fd;
+}
+
 /* Nobody else may connect to a private socket before it has its group. */
 static int bind_unix(const struct net_socket *socket)
 {
@@ -185,17 +209,20 @@ static int refuse(const char *option, const struct net_socket *socket, int why)
 
 int net_listen(const char *option, struct net_socket *s)
 {
-    int why;
+    int lock = is_unix(s) ? lock_directory(s->at.un.sun_path) : -1;
+    int why = 0;
 
     s->fd = socket(s->at.any.sa_family,
                    SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (s->fd >= 0 && (is_unix(s) ? bind_unix(s) : bind_tcp(s)) == 0 &&
-        listen(s->fd, BACKLOG) == 0) {
-        return 0;
+    if (s->fd < 0 || (is_unix(s) ? bind_unix(s) : bind_tcp(s)) != 0 ||
+        listen(s->fd, BACKLOG) != 0) {
+        why = errno;
+        net_close(s);
     }
-    why = errno;
-    net_close(s);
-    return refuse(option, s, why);
+    if (lock >= 0) {
+        (void)close(lock);
+    }
+    return why == 0 ? 0 : refuse(option, s, why);
 }
 
 void net_close(struct net_socket *socket)
@@ -208,10 +235,11 @@ void net_close(struct net_socket *socket)
 
 void net_remove(struct net_socket *socket)
 {
-    net_close(socket);
+    /* Remove it while it listens: after that another command may put its own there. */
     if (is_unix(socket)) {
         (void)unlink(socket->at.un.sun_path);
     }
+    net_close(socket);
 }
 
 /* ---- From systemd -------------------------------------------------------- */

@@ -962,6 +962,28 @@ def a_socket_is_for_this_user(b):
 
 
 @case
+def of_two_starts_one_listens(b):
+    """A server that starts while another has made its socket, and does not listen yet, waits
+    for it, and leaves it the path. A lock that nobody releases keeps no server from it."""
+    path = b.file("idem.sock")
+    directory = os.open(b.path, os.O_RDONLY)
+    fcntl.flock(directory, fcntl.LOCK_EX)
+    with socket.socket(socket.AF_UNIX) as first:
+        first.bind(path)
+        second = b.start("serve", "--socket", path)
+        fds = f"/proc/{second.pid}/fd"
+        until(lambda: os.path.realpath(b.path) in map(os.path.realpath, all_in(fds))
+              or _connects(path), "it waits")
+        first.listen()
+        fcntl.flock(directory, fcntl.LOCK_UN)
+        equal(second.wait(PATIENCE), 78)
+        assert _connects(path)
+    fcntl.flock(directory, fcntl.LOCK_EX)
+    with server(b):
+        os.close(directory)
+
+
+@case
 def a_socket_of_systemd(b):
     """LISTEN_FDS: the socket is there before the server, and after it."""
     path = b.file("idem.sock")
