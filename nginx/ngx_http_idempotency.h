@@ -608,8 +608,8 @@ void ngx_http_idem_journal_close(ngx_http_idem_store_t *store);
 /*
  * Records in the store the outcomes of the request's key that wait in the
  * journal, before the key is looked up.  NGX_DONE: the request is held
- * meanwhile, and refused if one of them stays there.  NGX_DECLINED: none is
- * known to wait.
+ * meanwhile, and refused if one of them stays there, or at once if one is in
+ * the memory of this worker alone.  NGX_DECLINED: none is known to wait.
  */
 ngx_int_t ngx_http_idem_journal_tell(ngx_http_idem_ctx_t *ctx);
 

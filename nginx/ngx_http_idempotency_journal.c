@@ -10,8 +10,8 @@
  * those of its own key while its worker knows of any outcome, in the journal or
  * in its own memory: a store that lacks them takes their work for one that
  * stopped, and under rerun lets it begin again.  If they stay in the journal,
- * the request is refused.  Other workers and hosts learn of an outcome from the
- * store.
+ * the request is refused, and so it is while an outcome is in the memory alone.
+ * Other workers and hosts learn of an outcome from the store.
  */
 
 
@@ -363,14 +363,66 @@ ngx_http_idem_journal_hand_over(ngx_http_idem_ctx_t *ctx)
 }
 
 
+/* Whether this worker alone has the outcome of @ctx's key: it has no journal, or
+ * that is full or not replayed.  Flights beyond the first list are being
+ * submitted again. */
+
+static ngx_uint_t
+ngx_http_idem_journal_lacks(ngx_http_idem_ctx_t *ctx)
+{
+    ngx_uint_t               i;
+    ngx_queue_t             *q;
+    ngx_http_idem_store_t   *store = ctx->store;
+    ngx_queue_t             *lists[] = { &store->unrecorded, &store->turn,
+                                         &store->fresh, &store->flights };
+    ngx_http_idem_flight_t  *flight;
+
+    for (i = 0; i < 4; i++) {
+        for (q = ngx_queue_head(lists[i]);
+             q != ngx_queue_sentinel(lists[i]);
+             q = ngx_queue_next(q))
+        {
+            flight = ngx_queue_data(q, ngx_http_idem_flight_t, queue);
+
+            if (flight->done == ngx_http_idem_journal_done
+                && (flight->entry == NULL || store->teller == NULL)
+                && ngx_memcmp(idem_op_id(flight->op), ctx->id, IDEM_ID_LEN)
+                   == 0)
+            {
+                return 1;
+            }
+        }
+    }
+
+    return 0;
+}
+
+
 ngx_int_t
 ngx_http_idem_journal_tell(ngx_http_idem_ctx_t *ctx)
 {
     ngx_http_idem_store_t  *store = ctx->store;
 
     if ((!store->telling && store->unrecorded_n == 0)
-        || store->teller == NULL || ctx->told || ngx_http_idem_id(ctx) == NULL)
+        || ctx->told || ngx_http_idem_id(ctx) == NULL)
     {
+        return NGX_DECLINED;
+    }
+
+    ctx->request->write_event_handler = ngx_http_core_run_phases;
+
+    if (store->unrecorded_n > 0 && ngx_http_idem_journal_lacks(ctx)) {
+        ngx_log_error(NGX_LOG_ERR, ctx->request->connection->log, 0,
+                      "idempotency: the outcome of a key is in the memory of "
+                      "this worker, and not in the store");
+
+        ctx->code = ctx->job_code = IDEM_EUNAVAILABLE;
+        ctx->state = NGX_HTTP_IDEM_BEGUN;
+        ngx_http_core_run_phases(ctx->request);
+        return NGX_DONE;
+    }
+
+    if (store->teller == NULL) {
         return NGX_DECLINED;
     }
 
@@ -378,7 +430,6 @@ ngx_http_idem_journal_tell(ngx_http_idem_ctx_t *ctx)
 
     ctx->told = 1;
     ctx->state = NGX_HTTP_IDEM_BEGIN;
-    ctx->request->write_event_handler = ngx_http_core_run_phases;
     ngx_http_idem_hold(ctx);
 
     ngx_http_idem_thread_ask(store->teller, ctx,

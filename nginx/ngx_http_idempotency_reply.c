@@ -89,7 +89,7 @@ ngx_http_idem_refuse(ngx_http_idem_ctx_t *ctx,
     {
         /* idempotency_on_store_error pass.  It would let a waiter, whose work
          * another request is doing, do it a second time; and a request whose
-         * outcome the journal has. */
+         * outcome this worker has. */
 
         ctx->verdict_name = "passed";
         ctx->unguarded = 1;

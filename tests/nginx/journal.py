@@ -133,6 +133,25 @@ def an_outcome_that_the_store_does_not_take_refuses_its_key():
 
 
 @test
+def an_outcome_in_memory_alone_refuses_its_key():
+    """Without a journal, or where it is full, a duplicate is not executed while the store
+    is away, nor once it is back, before it has the outcome; then it is replayed."""
+    http = RERUN.replace("idem.db;", "idem.db timeout=1s journal=off;") + "idempotency_lease 2s;"
+    with Upstream() as up, Nginx(up, http=http, server=PASS, workers=1) as nginx:
+        with nginx.working("/pay?hold=h") as answer:
+            with held(nginx.home + "/idem.db"):
+                up.let_go("h")
+                equal(answer().headers["idempotency-recorded"], "false")
+                time.sleep(2.2)  # The lease is over.
+                refused(nginx.post("/passed", "k", b"x"))
+            second = nginx.post("/pay?hold=h", "k", b"x")
+            assert second.status == 503 or second.replayed, second
+        again = told(nginx, "/pay?hold=h")
+        equal((again.status, again.replayed), (201, True))
+        equal(up.executions("k"), 1)
+
+
+@test
 def an_outcome_that_is_submitted_again_refuses_its_key():
     """A duplicate while the store has not answered that yet is not executed."""
     http = RERUN.replace("idem.db;", "idem.db timeout=9s end_timeout=1s;")
