@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 import time
 
+from aws_server import ENV, Server
 import counting
 import dynamo
 from files import read
@@ -355,6 +356,38 @@ def nothing_runs_without_the_table():
                 equal(status, 78)
                 assert b"idem store create" in err, err
         equal(os.path.exists(effect), False)
+
+
+@test
+def a_table_whose_creation_was_not_answered_was_made():
+    """The request is sent again, and meets the table that the first one made; of a table
+    that was there before, it is not sent at all."""
+    def refuse(connection, error):
+        connection.answer(json.dumps({"__type": error}).encode(), "400 Bad Request")
+
+    def describe(connection, _):
+        if made:
+            connection.answer(b'{"Table":{"TableStatus":"ACTIVE"}}')
+        else:
+            refuse(connection, "ResourceNotFoundException")
+
+    def create(connection, _):
+        made.append(1)
+        if len(made) == 1:
+            connection.close()
+        else:
+            refuse(connection, "ResourceInUseException")
+
+    made = []
+    with Server({"DescribeTable": describe, "CreateTable": create}) as server:
+        with machine(server.url) as env:
+            env = {k: v for k, v in {**env, **ENV}.items() if v is not None}
+            env["AWS_REGION"] = "eu-west-1"
+            equal(json.loads(program("store", "create", "--json", env=env)[1])["created"], True)
+            sent = len(made)
+            assert sent > 1
+            equal(json.loads(program("store", "create", "--json", env=env)[1])["created"], False)
+            equal(len(made), sent)
 
 
 if __name__ == "__main__":

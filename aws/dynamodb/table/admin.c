@@ -117,29 +117,6 @@ enum {
     POLL_MS = 500,
 };
 
-/* Returns 1 if the table was created, 0 if it exists already, or a code. */
-static int create(struct idem__admin *admin, struct idem_error *error)
-{
-    struct idem__schema schema;
-    struct idem__answer answer;
-    int rc = 1;
-
-    idem__schema_of(&admin->store->env.table, &schema);
-    idem__admin_begin(admin);
-    idem__buffer_str(&admin->out, ",\"BillingMode\":\"PAY_PER_REQUEST\"");
-    idem__schema_put(&admin->out, &schema);
-    idem__buffer_str(&admin->out, "}");
-    idem__admin_call(admin, IDEM__TARGET("CreateTable"), true, &answer);
-    if (answer.said != IDEM__SAID_OK) {
-        rc = strstr(answer.error.text, "ResourceInUseException") != NULL
-                 ? 0
-                 : idem__error(error, answer.error.code, "%s",
-                               answer.error.text);
-    }
-    idem__answer_finish(&answer);
-    return rc;
-}
-
 /* Returns the text of @member in @object of the answer to a request that describes, or NULL.
  * The caller finishes *@ret_answer. */
 static const char *describe(struct idem__admin *admin, const char *target,
@@ -158,6 +135,40 @@ static const char *describe(struct idem__admin *admin, const char *target,
                                                json_type_object),
                              member, json_type_string);
     return text == NULL ? NULL : json_object_get_string(text);
+}
+
+/* Returns 1 if the table was created, 0 if it exists already, or a code. Looks first: a
+ * CreateTable that is sent again after a lost answer meets its own table. */
+static int create(struct idem__admin *admin, struct idem_error *error)
+{
+    struct idem__schema schema;
+    struct idem__answer answer;
+    int rc = 1;
+
+    (void)describe(admin, IDEM__TARGET("DescribeTable"), "Table", "TableStatus",
+                   &answer);
+    if (answer.said != IDEM__SAID_NEVER) {
+        rc = answer.said == IDEM__SAID_OK
+                 ? 0
+                 : idem__error(error, answer.error.code, "%s",
+                               answer.error.text);
+    }
+    idem__answer_finish(&answer);
+    if (rc != 1) {
+        return rc;
+    }
+    idem__schema_of(&admin->store->env.table, &schema);
+    idem__admin_begin(admin);
+    idem__buffer_str(&admin->out, ",\"BillingMode\":\"PAY_PER_REQUEST\"");
+    idem__schema_put(&admin->out, &schema);
+    idem__buffer_str(&admin->out, "}");
+    idem__admin_call(admin, IDEM__TARGET("CreateTable"), true, &answer);
+    if (answer.said != IDEM__SAID_OK &&
+        strstr(answer.error.text, "ResourceInUseException") == NULL) {
+        rc = idem__error(error, answer.error.code, "%s", answer.error.text);
+    }
+    idem__answer_finish(&answer);
+    return rc;
 }
 
 static int wait_active(struct idem__admin *admin, struct idem_error *error)
