@@ -36,6 +36,7 @@ static enum idem__sqs_result result_of(int code)
     case IDEM_EDENIED:
         return IDEM__SQS_REFUSED_US;
     case IDEM_ECONFIG:
+    case IDEM_EINVALID:
         return IDEM__SQS_NO_SENSE;
     default:
         return IDEM__SQS_LATER;
@@ -51,8 +52,7 @@ enum idem__sqs_result idem__sqs_classify(
 
     if (request->outcome != IDEM__AWS_ANSWERED) {
         *ret_error = request->error;
-        return request->error.code == IDEM_ECONFIG ? IDEM__SQS_NO_SENSE
-                                                   : IDEM__SQS_LATER;
+        return result_of(request->error.code);
     }
     idem__aws_error_parse(request->status, request->error_type, body, &refusal);
     name =

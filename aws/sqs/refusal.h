@@ -6,7 +6,8 @@
 
 enum idem__sqs_result {
     IDEM__SQS_OK = 1,
-    IDEM__SQS_LATER, /* Throttled, a 5xx, no answer: retry after a pause. */
+    IDEM__SQS_LATER, /* Throttled, a 5xx, no answer, no memory: retry after a
+                        pause. */
     IDEM__SQS_NO_QUEUE,
     IDEM__SQS_REFUSED_US, /* Credentials, permissions, the queue's KMS key. */
     IDEM__SQS_NO_SENSE,   /* The request itself is wrong, or cannot be sent from

@@ -234,6 +234,10 @@ TEST(refusal, isNotSaidWithoutAnAnswer)
     request.outcome = IDEM__AWS_NOT_SENT;
     request.error.code = IDEM_EUNAVAILABLE;
     assert_int_equal(IDEM__SQS_LATER, idem__sqs_classify(&request, &error));
+    request.error.code = IDEM_ENOMEM;
+    assert_int_equal(IDEM__SQS_LATER, idem__sqs_classify(&request, &error));
+    request.error.code = IDEM_EINVALID;
+    assert_int_equal(IDEM__SQS_NO_SENSE, idem__sqs_classify(&request, &error));
     request.error.code = IDEM_ECONFIG;
     assert_int_equal(IDEM__SQS_NO_SENSE, idem__sqs_classify(&request, &error));
     assert_code(IDEM_ECONFIG, error.code);
