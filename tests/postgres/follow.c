@@ -213,6 +213,26 @@ TEST_LINE(follow, isWaitedForByTheRest)
     assert_int_equal(line->requests[3].said, IDEM__SAID_OK);
 }
 
+/* A schema that needs a newer idem, over a connection that was open before: nothing is
+ * written, by statements for one row or for many, and a look says why. */
+TEST_LINE(follow, writesNothingOnceTheSchemaIsNewer)
+{
+    warm_up(line);
+    must(line, "UPDATE idem_store SET version = 2, least = 2");
+    ask(line, 1, IDEM__PG_ASK_CLAIM);
+    reap(line, 1);
+    assert_false(line->requests[1].applied);
+    ask(line, 1, IDEM__PG_ASK_CLAIM);
+    ask(line, 2, IDEM__PG_ASK_CLAIM);
+    reap(line, 2);
+    assert_false(line->requests[1].applied);
+    assert_false(line->requests[2].applied);
+    ask(line, 3, IDEM__PG_ASK_LOOK);
+    reap(line, 1);
+    assert_int_equal(line->requests[3].said, IDEM__SAID_NEVER);
+    assert_code(IDEM_ECONFIG, line->requests[3].error.code);
+}
+
 /* Of neither it is known whether it was done, if the connection ends. */
 TEST_LINE(follow, isNotKnownWithoutTheConnection)
 {
