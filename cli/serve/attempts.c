@@ -5,7 +5,6 @@
 #include "base/host.h"
 #include "base/list.h"
 #include "core/slice.h"
-#include "process/host.h"
 #include "serve/calls.h"
 #include "serve/methods.h"
 
@@ -21,7 +20,7 @@ enum {
  * can be repeated in time. */
 static void schedule(struct serve *serve, struct serve_attempt *a)
 {
-    int64_t now_ms = io_now_ms();
+    int64_t now_ms = serve_now_ms(serve);
     int64_t pause_ms = (a->lease_end_ms - now_ms) / 3;
     int64_t due_ms =
         now_ms + (pause_ms < PAUSE_MIN_MS ? PAUSE_MIN_MS : pause_ms);
@@ -40,9 +39,9 @@ int64_t serve_lease_end_ms(const struct serve *serve, int64_t lease_ms,
                : idem__time_add(asked_ms, lease_ms) - serve->store->margin_ms;
 }
 
-int64_t serve_lease_left_ms(int64_t end_ms)
+int64_t serve_lease_left_ms(const struct serve *serve, int64_t end_ms)
 {
-    int64_t now_ms = io_now_ms();
+    int64_t now_ms = serve_now_ms(serve);
 
     if (end_ms == IDEM_NEVER) {
         return IDEM_NEVER;
@@ -58,7 +57,7 @@ void serve_attempt_renewed(struct serve *serve, struct serve_attempt *a,
     if (end_ms > a->lease_end_ms) {
         a->lease_end_ms = end_ms;
     }
-    a->lost = a->lease_end_ms <= io_now_ms();
+    a->lost = a->lease_end_ms <= serve_now_ms(serve);
     schedule(serve, a);
 }
 
@@ -82,7 +81,7 @@ struct serve_attempt *serve_attempt_add(struct serve_call *call,
     a->now = call->begin.claim.on_death != 0;
     a->lease_ms = lease_ms;
     a->renew_until_ms =
-        idem__time_add(io_now_ms(), call->begin.claim.max_time_ms);
+        idem__time_add(serve_now_ms(serve), call->begin.claim.max_time_ms);
     a->told_at = UINT64_MAX;
     serve_attempt_renewed(serve, a, lease_ms, asked_ms);
     a->lost = false; /* A lease that is over is reported after the answer. */
@@ -247,7 +246,7 @@ static void told(struct serve_call *call)
     int code = idem_op_code(call->op);
 
     if (idem_error_kind(code) == IDEM_KIND_RETRY &&
-        io_now_ms() < call->settle_ms) {
+        serve_now_ms(call->serve) < call->settle_ms) {
         serve_call_retry(call);
         return;
     }

@@ -42,7 +42,7 @@ int64_t serve_lease_end_ms(const struct serve *serve, int64_t lease_ms,
                            int64_t asked_ms);
 
 /* How long the owner of a lease with that end may go on. */
-int64_t serve_lease_left_ms(int64_t end_ms);
+int64_t serve_lease_left_ms(const struct serve *serve, int64_t end_ms);
 
 /* Notifies clients of lost attempts, and renews those that are due. */
 void serve_attempts_due(struct serve *serve, int64_t now_ms);

@@ -1,7 +1,6 @@
 /* Claims of clients: the parameters, waiting, and the same claimant. */
 #include "serve/methods.h"
 
-#include "process/host.h"
 #include "serve/attempts.h"
 #include "serve/calls.h"
 #include "store/journal.h"
@@ -42,7 +41,8 @@ static void reply_started(struct serve_call *call, struct serve_attempt *a)
     serve_json_fence(answer, a->attempt->fence);
     cli_json_count(answer, "attempts", a->attempt->attempts);
     cli_json_bool(answer, "takeover", a->attempt->takeover);
-    cli_json_ms(answer, "lease_left_ms", serve_lease_left_ms(a->lease_end_ms));
+    cli_json_ms(answer, "lease_left_ms",
+                serve_lease_left_ms(call->serve, a->lease_end_ms));
     serve_reply(call);
     a->told_at = conn->sent + conn->unsent.len - conn->unsent_from;
 }
@@ -125,7 +125,8 @@ static void recognise(struct serve_call *call, struct idem_attempt *attempt)
     struct idem_op *op;
 
     if (record->lease_end_boot_ms != IDEM_NEVER &&
-        record->lease_end_boot_ms - serve->store->margin_ms <= io_now_ms()) {
+        record->lease_end_boot_ms - serve->store->margin_ms <=
+            serve_now_ms(serve)) {
         fail(call, IDEM_ELOST,
              "the lease, counted from the first request, is over");
         return;
@@ -235,7 +236,7 @@ static void answer_http(struct serve_call *call)
 static void begun(struct serve_call *call)
 {
     const struct idem_op *op = call->op;
-    int64_t now_ms = io_now_ms();
+    int64_t now_ms = serve_now_ms(call->serve);
 
     if (goes_on(call, now_ms)) {
         wait(call, now_ms);
@@ -264,7 +265,8 @@ static void take_params(struct serve_call *call, struct serve_params *p)
     }
     request->owner = idem_str(p->owner != NULL ? p->owner : call->conn->owner);
     request->bodies_max = SERVE_RESULT_MAX;
-    call->begin.until_ms = p->wait_ms == 0 ? 0 : io_now_ms() + p->wait_ms;
+    call->begin.until_ms =
+        p->wait_ms == 0 ? 0 : serve_now_ms(call->serve) + p->wait_ms;
     call->begin.claim = p->claim;
 }
 

@@ -3,7 +3,6 @@
 
 #include "base/list.h"
 #include "core/slice.h"
-#include "process/host.h"
 
 #include <stdlib.h>
 
@@ -28,7 +27,7 @@ struct serve_call *serve_call_create(struct serve *serve,
     call->serve = serve;
     call->conn = conn;
     call->pause_ms = PAUSE_FIRST_MS;
-    call->settle_ms = io_now_ms() + SERVE_SETTLE_MS;
+    call->settle_ms = serve_now_ms(serve) + SERVE_SETTLE_MS;
     IDEM__LIST_PREPEND(&serve->calls, call);
     conn->in_flight++;
     return call;
@@ -51,7 +50,7 @@ static void put(struct serve_call *call)
 {
     struct idem__buffer *batch = &call->serve->batch;
 
-    call->asked_ms = io_now_ms();
+    call->asked_ms = serve_now_ms(call->serve);
     batch->failed = false;
     idem__buffer_add(batch, &call->op, sizeof(call->op));
     if (batch->failed) {
@@ -86,7 +85,7 @@ void serve_call_park(struct serve_call *call, int64_t due_ms)
 
 void serve_call_retry(struct serve_call *call)
 {
-    serve_call_park(call, io_now_ms() + call->pause_ms);
+    serve_call_park(call, serve_now_ms(call->serve) + call->pause_ms);
     call->pause_ms =
         call->pause_ms * 2 < PAUSE_MAX_MS ? call->pause_ms * 2 : PAUSE_MAX_MS;
 }
@@ -139,7 +138,7 @@ static bool settle(struct serve_call *call)
     if (!call->unknown || idem_error_kind(code) != IDEM_KIND_RETRY) {
         return false;
     }
-    if (io_now_ms() < call->settle_ms) {
+    if (serve_now_ms(call->serve) < call->settle_ms) {
         serve_call_retry(call);
         return true;
     }

@@ -2,7 +2,6 @@
 #include "serve/connection.h"
 
 #include "process/descriptors.h"
-#include "process/host.h"
 #include "serve/attempts.h"
 #include "serve/calls.h"
 #include "serve/methods.h"
@@ -49,7 +48,7 @@ struct serve_conn *serve_conn_open(struct serve *serve, int in, int out)
     conn->in = in;
     conn->out = out;
     conn->death = -1;
-    conn->heard_ms = io_now_ms();
+    conn->heard_ms = serve_now_ms(serve);
     conn->next = serve->conns;
     serve->conns = conn;
     return conn;

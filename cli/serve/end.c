@@ -1,7 +1,6 @@
 /* How clients end and renew their attempts. */
 #include "serve/methods.h"
 
-#include "process/host.h"
 #include "record/record.h"
 #include "serve/attempts.h"
 #include "serve/calls.h"
@@ -66,7 +65,7 @@ static bool is_said_again(const struct serve_call *call,
 {
     return a != NULL && call->conn->dead &&
            idem_error_kind(idem_op_code(call->op)) == IDEM_KIND_RETRY &&
-           io_now_ms() < a->lease_end_ms;
+           serve_now_ms(call->serve) < a->lease_end_ms;
 }
 
 static void ended(struct serve_call *call)
@@ -151,7 +150,7 @@ static void renewed(struct serve_call *call)
         end_ms = a->lease_end_ms;
     }
     cli_json_ms(serve_answer(call), "lease_left_ms",
-                serve_lease_left_ms(end_ms));
+                serve_lease_left_ms(serve, end_ms));
     serve_reply(call);
 }
 

@@ -105,7 +105,7 @@ void serve_limit(struct serve_call *call, struct serve_params *p)
     struct idem_op *op = NULL;
 
     if (p->limit.at_ms == 0) {
-        p->limit.at_ms = cli_now_ms();
+        p->limit.at_ms = cli_now_ms() + call->serve->ahead_ms;
     }
     p->m->error.code = idem_op_limit(&p->limit, &op, &p->m->error);
     serve_ask(call, p, op, limited);

@@ -42,7 +42,7 @@ static void watch_conn(struct pollfd *fds, const struct serve_conn *conn)
 
 static void watch_listen(struct serve *serve, struct pollfd *listen)
 {
-    bool lets_in = serve->accept_ms <= io_now_ms();
+    bool lets_in = serve->accept_ms <= serve_now_ms(serve);
 
     listen->events = lets_in ? POLLIN : 0;
     if (!lets_in) {
@@ -77,8 +77,8 @@ static void run_due(struct serve *serve)
 {
     int i;
 
-    for (i = 0; i < PASSES_MAX && serve->due_ms <= io_now_ms(); i++) {
-        int64_t now_ms = io_now_ms();
+    for (i = 0; i < PASSES_MAX && serve->due_ms <= serve_now_ms(serve); i++) {
+        int64_t now_ms = serve_now_ms(serve);
 
         serve->due_ms = IDEM_NEVER;
         serve_attempts_due(serve, now_ms);
@@ -104,7 +104,7 @@ static void accept_all(struct serve *serve, int listen)
         }
     }
     if (errno != EAGAIN && errno != ECONNABORTED && errno != EINTR) {
-        serve->accept_ms = io_now_ms() + ACCEPT_PAUSE_MS;
+        serve->accept_ms = serve_now_ms(serve) + ACCEPT_PAUSE_MS;
     }
 }
 
@@ -188,6 +188,12 @@ static void stop(struct serve *serve)
     serve_calls_run(serve);
 }
 
+static int64_t due_by_boot_clock(const struct serve *serve)
+{
+    return serve->due_ms == IDEM_NEVER ? IDEM_NEVER
+                                       : serve->due_ms - serve->ahead_ms;
+}
+
 static int serve_all(struct serve *serve, struct idem__buffer *watch)
 {
     struct pollfd *fds;
@@ -196,6 +202,7 @@ static int serve_all(struct serve *serve, struct idem__buffer *watch)
 
     while (serve->is_socket || serve->conns != NULL) {
         struct serve_conn *first = serve->conns;
+        int64_t due_ms;
 
         if (!prepare(serve, watch)) {
             cli_say("out of memory");
@@ -203,14 +210,15 @@ static int serve_all(struct serve *serve, struct idem__buffer *watch)
             break;
         }
         fds = fds_of(watch);
-        if (serve->due_ms != set_ms) {
-            set_ms = serve->due_ms;
+        due_ms = due_by_boot_clock(serve);
+        if (due_ms != set_ms) {
+            set_ms = due_ms;
             boot_timer_set(fds[TIMER].fd, set_ms == IDEM_NEVER ? 0
                                           : set_ms < 1         ? 1
                                                                : set_ms);
         }
         if (poll(fds, watch->len / sizeof(*fds),
-                 serve->due_ms <= io_now_ms() ? 0 : -1) < 0) {
+                 due_ms <= io_now_ms() ? 0 : -1) < 0) {
             continue;
         }
         if (fds[STOP].revents != 0) {

@@ -1,7 +1,6 @@
 /* The table of methods, and a line as a call of one. */
 #include "serve/methods.h"
 
-#include "process/host.h"
 #include "serve/calls.h"
 
 /* Parameters that several methods take. */
@@ -53,6 +52,7 @@ static const struct method methods[] = {
     {"bye", serve_bye, ANY, 0, ""},
     {"limit", serve_limit, ANY, 0,
      "*name *subject *request at_ms *per_ms start_ms *max cost late_ms"},
+    {"advance", serve_advance, ANY, 0, "*ms"},
     {"show", serve_show, ANY, 0, "scope *key"},
     {"list", serve_list, ANY, 0, "scope status overdue max place"},
     {"stats", serve_stats, ANY, 0, ""},
@@ -154,7 +154,7 @@ void serve_line(struct serve *serve, struct serve_conn *conn,
 {
     struct serve_message m;
 
-    conn->heard_ms = io_now_ms();
+    conn->heard_ms = serve_now_ms(serve);
     if (serve_message_read(&serve->tree, line, &m)) {
         run(serve, conn, &m);
     } else {

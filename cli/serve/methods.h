@@ -24,6 +24,9 @@ serve_method_fn serve_statement; /* recorded, too */
 serve_method_fn serve_http_begin, serve_http_end, serve_event;
 serve_method_fn serve_show, serve_list, serve_stats, serve_limit;
 
+/* Moves the time of a store in memory, and is refused for any other. */
+serve_method_fn serve_advance;
+
 /* resolve and reopen: decisions of persons, which wait for the store and keep a line in
  * the audit log. */
 serve_method_fn serve_decide;

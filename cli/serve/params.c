@@ -443,6 +443,7 @@ static const struct row rows[] = {
     ROW("max", read_number, AT(limit.max), 1, IDEM_LIMIT_MAX),
     ROW("max_time_ms", read_number, AT(claim.max_time_ms), 1, MS_MAX),
     ROW("method", read_text, AT(method), 1, 64),
+    ROW("ms", read_number, AT(advance_ms), 1, MS_MAX),
     ROW("name", read_text, AT(limit.name), 0, IDEM_LIMIT_NAME_MAX),
     ROW("nonce", read_nonce, AT(claim.nonce)),
     ROW("not_kept", read_bool, AT(not_kept)),

@@ -41,6 +41,7 @@ struct serve_params {
     struct idem_attempt *named;  /* The attempt of the number or the token. */
     struct serve_attempt *known; /* The same, if this connection began it. */
     int64_t wait_ms;
+    int64_t advance_ms;
     uint64_t fence;
     int status; /* An enum idem_status; 0: not given. */
     bool overdue;

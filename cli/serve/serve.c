@@ -117,6 +117,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
 {
     struct serve server = {.is_operator = args.is_operator,
                            .is_socket = args.socket != NULL};
+    const struct idem_host host = {.ctx = &server, .clock = serve_clock};
     int status;
 
     if (argc > 0) {
@@ -128,7 +129,8 @@ static int run(const struct cli_command *command, int argc, char **argv)
     if (args.group != NULL && args.socket == NULL) {
         return cli_usage(command, "--group needs --socket");
     }
-    status = cli_open_store(args.store, CLI_OPEN_TO_SERVE, &server.store);
+    status =
+        cli_open_store_as(args.store, CLI_OPEN_TO_SERVE, &host, &server.store);
     if (status != 0) {
         return status;
     }

@@ -9,13 +9,15 @@
  * has something to do. It does wait for the store in the verbs of operators, in lists
  * and counters, and in a begin of whose key an outcome waits in the journal.
  *
- * All times are of the boot clock, io_now_ms(), which nobody sets and which goes on
- * while the machine, or this process, is frozen.
+ * All times are of serve_now_ms(): the boot clock, which nobody sets and which goes on
+ * while the machine, or this process, is frozen. Tests move the time of a store in memory
+ * (advance.c), and that of the server with it.
  */
 #ifndef IDEM_CLI_SERVE_SERVER_H
 #define IDEM_CLI_SERVE_SERVER_H
 
 #include "base/pace.h"
+#include "process/host.h"
 #include "serve/line_reader.h"
 #include "serve/message.h"
 #include "store/journal.h"
@@ -61,11 +63,20 @@ struct serve {
     uint64_t number;   /* Of the last attempt. */
     int64_t accept_ms; /* No connection is accepted before. */
     int64_t due_ms;    /* Nothing of attempts or parked calls is due before. */
+    int64_t ahead_ms;  /* Of the boot clock, by "advance". */
     struct cli_journal_view journal;
     struct idem__tree tree;  /* Of the message that is read. */
     struct idem__tree other; /* Of a result that is sent. */
     struct cli_json line;    /* To a client; see serve_answer(). */
 };
+
+static inline int64_t serve_now_ms(const struct serve *serve)
+{
+    return io_now_ms() + serve->ahead_ms;
+}
+
+/* For the hook clock of the store: @ctx is the server. */
+int serve_clock(void *ctx, struct idem_clock_reading *ret_reading);
 
 /* Something is due at @due_ms. */
 static inline void serve_due(struct serve *serve, int64_t due_ms)

@@ -118,6 +118,8 @@ export interface Store {
     ): Promise<{ answer: Answer; attempt?: undefined } | { answer?: undefined; attempt: Attempt }>;
     /** Count a request against a limit, once for each `request`. */
     limit(name: string, subject: string, request: string, limit: Limit): Promise<Decision>;
+    /** For tests: move the time of a `memory:` store forward by milliseconds. */
+    advance(time: number): Promise<void>;
     /** End the child. Refused while attempts are open. */
     close(): Promise<void>;
 }

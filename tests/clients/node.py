@@ -250,6 +250,35 @@ def a_lease_that_is_over(b):
 
 
 @case
+def time_that_tests_move(b):
+    """Tests move the time of a store in memory: a lease that ended is lost before the call
+    returns, and who waits for it goes on. Other stores refuse it."""
+    runs(b, """
+    const trial = idem.open('memory:');
+    const rerun = { onExpiredLease: 'rerun' };
+    const attempt = await trial.begin('k', rerun);
+    const { signal } = attempt;
+    for (let n = 0; n < 2; n++) {
+        await trial.advance(40_000);
+        await attempt.check(); // It was renewed.
+    }
+    const waits = trial.once('k', (other) => other.takeover, { wait: 86_400_000, waitThenRun: true, ...rerun });
+    await trial.advance(120_000);
+    assert(signal.aborted);
+    await thrown(idem.Lost, attempt.check());
+    assert.equal(await waits, true);
+    await thrown(idem.Lost, attempt.complete());
+    await trial.advance(2 * 86_400_000);
+    assert.equal(await trial.once('k', () => 'anew', rerun), 'anew');
+    await thrown(idem.Invalid, trial.advance(-1));
+    await thrown(idem.Invalid, trial.advance(Infinity));
+    await thrown(TypeError, trial.advance());
+    await trial.close();
+    assert.match((await thrown(idem.Invalid, store.advance(1))).message, /cannot be moved; use memory:/);
+    """)
+
+
+@case
 def idempotent_functions(b):
     """The key, and the fingerprint, come from the arguments; what they are called with,
     and on, goes to the function as it is, and the attempt to a parameter that is left."""
@@ -613,7 +642,7 @@ def what_the_pages_show_works(b):
         b.write("page.mjs", script)
         return [NODE, "--throw-deprecation", "page.mjs"], environment_of(b)
 
-    deaths.play_pages(b, "js", "node", play, "its own error", "must look: unknown")
+    deaths.play_pages(b, "js", "node", play, "its own error", "must look: unknown", "taken over: true")
 
 
 @case

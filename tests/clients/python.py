@@ -11,6 +11,8 @@ import re
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 
 import packed
 import postgres
@@ -226,6 +228,46 @@ def a_lease_that_is_over(b):
         raised(idem.Lost, told.check)
         told.complete("nobody followed")
         equal(store.once("told", never), "nobody followed")
+
+
+@case
+def time_that_tests_move(b):
+    """Tests move the time of a store in memory: a lease that ended is lost before the call
+    returns, and who waits for it goes on. Other stores refuse it."""
+    rerun = {"on_expired_lease": "rerun"}
+
+    def takeover(attempt):
+        return attempt.takeover
+
+    with settings(b), idem.open("memory:", PROGRAM) as store, ThreadPoolExecutor() as pool:
+        attempt = store.begin("k", **rerun)
+        for _ in range(2):
+            store.advance(40)
+            attempt.check()  # It was renewed.
+        waits = pool.submit(store.once, "k", takeover, wait=86400, wait_then_run=True, **rerun)
+        until(lambda: store.child.pending, "it has asked")
+        store.advance(timedelta(minutes=2))
+        raised(idem.Lost, attempt.check)
+        equal(waits.result(PATIENCE), True)
+        raised(idem.Lost, attempt.complete)
+        store.advance(timedelta(days=2))
+        equal(store.once("k", lambda: "anew", **rerun), "anew")
+        raised(idem.Invalid, store.advance, -1)
+        raised(idem.Invalid, store.advance, None)
+
+    async def main():
+        async with idem.open_async("memory:", PROGRAM) as store:
+            attempt = await store.begin("k")
+            await store.advance(61)
+            with contextlib.suppress(idem.Lost):
+                await attempt.check()
+                raise AssertionError("not lost")
+            await attempt.release()
+
+    with settings(b):
+        asyncio.run(main())
+    with store_of(b) as store:
+        contains(str(raised(idem.Invalid, store.advance, 1)), "cannot be moved; use memory:")
 
 
 @case
@@ -603,7 +645,8 @@ def it_is_python_3_9(b):
 def what_the_pages_show_works(b):
     """Each block of Python of its README and docs/languages.md runs, in order."""
     argv = [sys.executable, "-W", "error", "-c"]
-    deaths.play_pages(b, "python", "python", lambda script: ([*argv, script], environment_of(b)))
+    play = lambda script: ([*argv, script], environment_of(b))
+    deaths.play_pages(b, "python", "python", play, "taken over: True")
 
 
 @case

@@ -509,6 +509,8 @@ def serve():
         begin + message("retry", attempt=1, failures_max=1, retry_after_ms=5) + message("stats") + message("bye"),
         begin + message("unknown", attempt=1, text="x") + message("list", status="unknown", max=1, overdue=False)
         + message("resolve", key="k", fence="1", reason="r", status="completed", result={"not_kept": True}),
+        message("begin", key="k", nonce=nonce, lease_ms=2000) + message("advance", ms=1500)
+        + message("begin", key="k", nonce="f" * 32, wait_ms=5000, wait_then_run=True) + message("advance", ms=2000),
         begin + message("renew", attempt=1, lease_ms=2000) + message("release", attempt=1) + message("ping"),
         message("http.begin", method="POST", target="/a?b", headers=[["Idempotency-Key", "k"], ["Accept-Encoding", "gzip"],
             ["Content-Type", "application/json"]], body="e30=", scope="s", nonce=nonce, outcome="500=retry", wait_ms=5,

@@ -116,11 +116,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     size_t piece = 1 + take_u8(&tape);
     struct idem_slice bytes = take_rest(&tape);
     struct serve serve = {.is_operator = true, .due_ms = IDEM_NEVER};
+    struct idem_open_options options = IDEM_OPEN_OPTIONS_INIT;
     struct serve_conn *conn;
     int ends[2];
     unsigned n;
 
-    must(idem_open("memory:", NULL, &serve.store, NULL) == 0);
+    options.host.ctx = &serve;
+    options.host.clock = serve_clock;
+    must(idem_open("memory:", &options, &serve.store, NULL) == 0);
     must(idem_queue_create(serve.store, &serve.queue, NULL) == 0);
     must(pipe(ends) == 0);
     conn = serve_conn_open(&serve, ends[0], ends[1]);

@@ -421,7 +421,7 @@ def the_document_has_what_the_program_answers(b):
         ask("resolve", key="fail", fence=fence, reason="r", status="released")
         ask("reopen", key="complete", fence=ask("show", key="complete")["fence"], reason="r")
         ask("recorded", attempt=start("recorded")["attempt"])
-        equal(set(METHODS) - seen, {"bye", "statement"})
+        equal(set(METHODS) - seen, {"advance", "bye", "statement"})
     with client(b) as c:
         equal(c("bye"), {})
 
@@ -692,6 +692,62 @@ def an_end_comes_behind_those_that_wait(b):
 
 
 # ---- Leases ------------------------------------------------------------------
+
+
+@case
+def time_that_tests_move(b):
+    """advance moves the time of a store in memory, and of the server: leases, as if the
+    machine had been suspended, and waits, pauses, retention and limits. Its answer comes
+    after all that follows from it; other stores refuse it."""
+    with client(b) as c:
+        refused = refusal(c, "advance", ms=1000)
+        equal(refused["data"]["name"], "IDEM_EINVALID")
+        contains(refused["message"], "(sqlite) cannot be moved; use memory:")
+    rerun = {"on_expired_lease": "rerun", "lease_ms": 60000}
+    with client(b, "--store", "memory:") as c:
+
+        def advance(seconds):
+            got = c("advance", ms=seconds * 1000)
+            check_schema("advance", METHODS["advance"]["result"]["schema"], got)
+            told = [(x["attempt"], x["reason"]) for x in c.told]
+            c.told.clear()
+            return told
+
+        def begins(key, **params):
+            return c.send("begin", key=key, nonce=secrets.token_hex(16), **params)
+
+        first = c.begin("k", **rerun)["attempt"]
+        equal([advance(40), advance(40)], [[], []])
+        waits = begins("k", wait_ms=3600000, wait_then_run=True, **rerun)
+        equal(advance(61), [(first, "lease_over")])
+        assert waits in c.answers, "it did not look again"
+        second = c.answer(waits)
+        equal((second["verdict"], second["takeover"]), ("STARTED", True))
+
+        busy = begins("k", wait_ms=30000)
+        equal((advance(31), busy in c.answers), ([], True))
+        equal(c.answer(busy)["verdict"], "BUSY")
+
+        c("retry", attempt=second["attempt"], retry_after_ms=600000)
+        equal((verdict(c, "k"), advance(601), verdict(c, "k")), ("BUSY", [], "STARTED"))
+
+        c("complete", attempt=c.begin("day")["attempt"])
+        equal((verdict(c, "day"), advance(86401), verdict(c, "day"))[::2], ("REPLAY", "STARTED"))
+
+        limit = {"name": "up", "subject": "u", "per_ms": 3600000, "max": 1}
+        admits = [c("limit", request=r, **limit)["admitted"] for r in "ab"]
+        advance(3600)
+        equal([*admits, c("limit", request="c", **limit)["admitted"]], [True, False, True])
+
+        short = c.begin("short", max_time_ms=60000, **rerun)["attempt"]
+        equal([advance(40), advance(40), advance(40)], [[], [], [(short, "lease_over")]])
+
+        last = c.begin("last", max_time_ms=1, lease_ms=600000)["attempt"]
+        c("advance", ms=598000)
+        if not c.told:
+            assert c.take(), "it comes by the timer"
+        equal(c.told, [{"attempt": last, "reason": "lease_over"}])
+        equal(refusal(c, "advance", ms=3155760000000)["data"], {"member": "ms"})
 
 
 @case(slow=True)

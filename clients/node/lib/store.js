@@ -412,6 +412,12 @@ class Store {
         return { admitted, repeated, remaining, startMs, endMs };
     }
 
+    /* For tests: move the time of a store in memory forward. */
+    async advance(time) {
+        const params = { ms: milliseconds(time, 'the time') };
+        await this.#ask(() => this.#door.ask('advance', () => ({}), params));
+    }
+
     /* End the child. Refused while attempts are open. */
     async close() {
         const held = [...this.#door.open.values()].filter((one) => one.owner === this);

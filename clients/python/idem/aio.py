@@ -132,6 +132,9 @@ class AsyncStore(Core):
     ) -> Decision:
         return await self._run(self.limit_(name, subject, request, limit))
 
+    async def advance(self, time: Duration) -> None:
+        await self._run(self.advance_(time))
+
     async def close(self) -> None:
         await self._run(self.close_())
 

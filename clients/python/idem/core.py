@@ -503,6 +503,9 @@ class Core:
         _, got = yield from self.ask("limit", lambda child: {}, params)
         return Decision(**got)
 
+    def advance_(self, time: Duration) -> Steps:
+        yield from self.ask("advance", lambda child: {}, {"ms": milliseconds(time)})
+
     @staticmethod
     def arguments(
         function: Callable[..., Any], key: Callable[..., Optional[Key]], claim: Dict[str, Any]

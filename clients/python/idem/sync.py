@@ -90,6 +90,10 @@ class Store(Core):
         """Count a request against a limit, once for each `request`."""
         return run(self.limit_(name, subject, request, limit))
 
+    def advance(self, time: Duration) -> None:
+        """For tests: move the time of a "memory:" store forward."""
+        run(self.advance_(time))
+
     def close(self) -> None:
         """End the child. Refused while attempts are open."""
         run(self.close_())
