@@ -14,6 +14,7 @@ import zlib
 
 from files import write
 from patience import PATIENCE, in_time, until
+from ports import free_port
 import tap
 from aws_server import ENV, Connection, Server
 from tap import equal, skip, test
@@ -449,15 +450,10 @@ def a_request_can_be_given_up():
 # ---- Not sent ------------------------------------------------------------
 
 
-def closed_port():
-    with socket.create_server(("127.0.0.1", 0)) as s:
-        return s.getsockname()[1]
-
-
 @test(rows=[25])
 def a_refused_connection_is_not_sent():
     """Where nobody listens nothing was sent, and it says so at once."""
-    with Client(f"http://127.0.0.1:{closed_port()}") as client:
+    with Client(f"http://127.0.0.1:{free_port()}") as client:
         result = client.not_sent()
         assert result["ms"] < 30000, result
         assert "cannot be reached" in result["text"], result
