@@ -518,7 +518,7 @@ deaths.add_cases(started, {
     }
     """,
     "frozen": """
-    const attempt = await store.begin('KEY', { onExpiredLease: 'rerun', lease: 6000 });
+    const attempt = await store.begin('KEY', { onExpiredLease: 'rerun', lease: 12000 });
     say('begun');
     await wait();
     await attempt.check();

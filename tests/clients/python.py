@@ -484,7 +484,7 @@ for thread in threads:
 assert got == [long] * 64
 """,
     "frozen": """
-attempt = store.begin("KEY", on_expired_lease="rerun", lease=6)
+attempt = store.begin("KEY", on_expired_lease="rerun", lease=12)
 say("begun")
 wait()
 attempt.check()

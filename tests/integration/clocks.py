@@ -90,7 +90,7 @@ def a_host_that_slept_starts_nothing_more(b):
         "trap '' TERM; echo $$ > pid; "
         "while :; do echo effect $IDEM_FENCE >> ledger; sleep 0.02; done"
     )
-    options = ("--lease", "6s", *RERUN)
+    options = ("--lease", "12s", *RERUN)
     runner = b.start_run("k", script, *options, env=clocks.env)
     child = b.await_pid()
     asleep = (supervisor_of(runner), runner.pid, child)

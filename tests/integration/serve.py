@@ -755,7 +755,7 @@ def the_heartbeat_renews(b):
     """While the client is heard its lease is renewed; when it hangs the lease ends, and
     it is told so. Another takes over under rerun."""
     with client(b) as c, client(b) as other:
-        got = c.begin("k", on_expired_lease="rerun", lease_ms=6000)
+        got = c.begin("k", on_expired_lease="rerun", lease_ms=12000)
         first = b.record("k")["lease_end_ms"]
         until(lambda: c("ping") and b.record("k")["lease_end_ms"] > first, "it is renewed")
         # No line of this client from here on.
@@ -779,7 +779,7 @@ def renewals_have_an_end(b):
 def a_person_takes_it_away(b):
     """The next renewal finds it, and the client is told."""
     with client(b) as c:
-        got = c.begin("k", on_expired_lease="hold", lease_ms=6000)
+        got = c.begin("k", on_expired_lease="hold", lease_ms=12000)
         person = b.start("resolve", "k", "--release", "--force", "--reason", "stuck")
         until(lambda: c("ping") and person.poll() is not None, "it is decided")
         equal(person.returncode, 0)
@@ -899,7 +899,7 @@ def an_end_of_file_proves_nothing(b):
     """The client lives and its pipes are closed: nothing is renewed, nothing is unknown
     before its lease is over, and the server stays until then."""
     with client(b) as c:
-        got = c.begin("k", on_expired_lease="hold", lease_ms=3000)
+        got = c.begin("k", on_expired_lease="hold", lease_ms=12000)
         os.close(c.write)
         c.write = os.open(os.devnull, os.O_WRONLY)
         record = b.record("k")

@@ -81,7 +81,7 @@ def killed_worker(store, key, expect):
 def tells_of_a_killed_worker(kind):
     """A worker killed after begin is told once it is late, and once only."""
     with place(kind) as store:
-        killed_worker(store, "order-42", "6s" if kind == "sqlite" else "12s")
+        killed_worker(store, "order-42", "20s")
         alive = begin(store, "order-43", "--expect", "1h", "--lease", "1h")
 
         early = watch(store, "--hook", HOOK)
