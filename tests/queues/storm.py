@@ -283,7 +283,7 @@ def deletions(queue):
 
 
 def cut_off(p, queue):
-    work = 'printf "%s\\n" "$(cat)" >>ledger; test -e once || { touch once cut; }; sleep 0.5'
+    work = 'printf "%s\\n" "$(cat)" >>ledger; test -e once || { touch cut once; }; sleep 0.5'
     options = ("-w", "2", "--until-empty", "--json", "--lease", "120s")
     with open("lines", "w", encoding="ascii") as to:
         with p.start(*options, work=work, stdout=to) as consumer:

@@ -4,14 +4,23 @@ import json
 import os
 import signal
 import time
+from pathlib import Path
 
 from rig import Between, Place, error, ledger, outcomes
 from procfs import children
 from tap import equal, main, note, test
-from patience import PATIENCE, until
+from patience import PATIENCE, Late, until
 
 BODY = 'printf "%s\\n" "$(cat)" >>ledger'
 QUICK = ("--lease", "20s", "--retry-after", "1s", "-q")
+
+
+def received_once(lines):
+    """Fail as late where a message came again: a visibility is extended two seconds before
+    it ends, for which a machine may stand still."""
+    most = max(line["receives"] for line in lines)
+    if most > 1:
+        raise Late(f"late: {most} receives of a message; one is wanted")
 
 
 # ---- Duplicates in flight ----
@@ -24,22 +33,27 @@ def a_duplicate_in_flight_is_not_acknowledged_and_not_counted_out():
     that is said at the start."""
     p = Place(visibility=10, receives=2)
     p.queue.send(['{"order":1}'])
-    with p.idem.start(
-        "run", "-k", "1", "--lease", "12s", "--fingerprint", "none", "--", "sleep", "16"
-    ) as other:
-        until(lambda: p.records(), "the other is at work")
-        with Between(p.at) as between:
-            p.env["AWS_ENDPOINT_URL_SQS"] = between.url
-            status, lines, said = p.consume(
-                "--key-from", ".order", "--fingerprint", "none", "--lease", "12s", work=BODY
-            )
-            held = between.count("ChangeMessageVisibilityBatch")
+    common = ("--fingerprint", "none", "--lease", "12s")
+    told = ("--until-empty", "--json", "--key-from", ".order", *common)
+    at_work = "until test -e go; do sleep 0.1; done"
+    with p.idem.start("run", "-k", "1", *common, "--", "sh", "-c", at_work) as other:
+        try:
+            until(lambda: p.records(), "the other is at work")
+            with Between(p.at) as between, open("lines", "wb") as to:
+                p.env["AWS_ENDPOINT_URL_SQS"] = between.url
+                with p.start(*told, work=BODY, stdout=to) as consumer:
+                    until(lambda: "".join(ledger("lines")).count('"busy"') == 2, "it was busy twice")
+                    Path("go").touch()
+                    said = consumer.communicate(timeout=PATIENCE)[1].decode()
+                held = between.count("ChangeMessageVisibilityBatch")
+        finally:
+            Path("go").touch()
         equal(other.wait(), 0)
-    equal(status, 0)
+    lines = [json.loads(line) for line in ledger("lines")]
+    equal(consumer.returncode, 0)
     equal(outcomes(lines)[-1], "replayed")
-    equal({line["receives"] for line in lines}, {1})
+    received_once(lines)
     busy = outcomes(lines).count("busy")
-    assert busy >= 2, lines
     equal(ledger(), [])
     equal((p.queue.dead(), p.queue.count()), ([], (0, 0)))
     assert "visibility timeout (10s) is shorter than the lease (12s)" in said, said
@@ -53,7 +67,7 @@ def what_dies_with_its_worker_is_taken_over():
     p = Place()
     p.queue.send(["a"])
     work = "echo $PPID >>pids; test -e second || { touch second; sleep 60; }; echo a >>ledger"
-    with p.start("--until-empty", "--lease", "2s", "-q", work=work) as consumer:
+    with p.start("--until-empty", "--lease", "12s", "-q", work=work) as consumer:
         until(lambda: os.path.exists("second") and ledger("pids"), "it is at work")
         kill_worker(consumer.pid)
         equal(consumer.wait(PATIENCE), 0)
@@ -176,7 +190,7 @@ def while_the_store_is_away_nothing_is_received():
     assert before[0] >= 5, before
     equal(sorted(ledger()), sorted(f"m{i}" for i in range(8)))
     equal((p.queue.dead(), p.queue.count()), ([], (0, 0)))
-    equal({line["receives"] for line in lines}, {1})
+    received_once(lines)
     assert b"store unavailable; receiving paused" in said, said
     kinds = {kind: outcomes(lines).count(kind) for kind in set(outcomes(lines))}
     note(f"outcomes: {kinds}")
@@ -194,7 +208,7 @@ def a_failure_stops_its_group():
     p.queue.send(bodies, groups=[body[0] for body in bodies])
     work = 'B=$(cat); if [ $B = a1 ] && [ $IDEM_MESSAGE_RECEIVES -lt 3 ]; then exit 1; fi; '
     # The last a1 waits for the other group, in vain where its failure stops that too.
-    work += 'if [ $B = a1 ]; then timeout 15 sh -c "until grep -q b2 ledger; do sleep 0.05; done"; fi; '
+    work += 'if [ $B = a1 ]; then timeout 60 sh -c "until grep -q b2 ledger; do sleep 0.05; done"; fi; '
     work += 'echo $B >>ledger'
     status, lines, _ = p.consume("-w", "4", *QUICK, work=work)
     equal([b for b in ledger() if b[0] == "a"], ["a0", "a1", "a2"])
