@@ -122,12 +122,16 @@ static int stat_lock(const struct idem__sqlite_store *store,
     return lstat(name, ret_st);
 }
 
-bool idem__files_is_opened(const struct idem__sqlite_store *store)
+uint64_t idem__files_generation(const struct idem__sqlite_store *store)
 {
     struct stat st;
 
+    /* Other processes may count in a new lock file beside one that was deleted. */
     return stat(store->path, &st) == 0 && is_same(&st, &store->opened) &&
-           stat_lock(store, &st) == 0 && idem__lock_is_file(store->lock, &st);
+                   stat_lock(store, &st) == 0 &&
+                   idem__lock_is_file(store->lock, &st)
+               ? idem__lock_generation(store->lock, st.st_size)
+               : 0;
 }
 
 static int fail(const struct idem__sqlite_store *store, const char *what,

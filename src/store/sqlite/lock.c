@@ -248,9 +248,9 @@ bool idem__lock_was_emptied(struct idem__lock *lock)
     return emptied;
 }
 
-uint64_t idem__lock_generation(const struct idem__lock *lock)
+uint64_t idem__lock_generation(const struct idem__lock *lock, off_t len)
 {
-    return idem__ticket_lock_generation(&lock->tickets);
+    return idem__ticket_lock_generation(&lock->tickets, len);
 }
 
 void idem__lock_change(struct idem__lock *lock, bool begins)

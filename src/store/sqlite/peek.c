@@ -45,10 +45,8 @@ struct view {
  * before the view opens: it must be older than the records read. */
 static uint64_t view_generation(struct view *view)
 {
-    const struct idem__sqlite_store *store = view->store;
-
     if (!view->has_generation) {
-        view->generation = idem__lock_generation(store->lock);
+        view->generation = idem__files_generation(view->store);
         view->has_generation = true;
     }
     return view->generation;
@@ -177,8 +175,7 @@ static bool recall(struct view *view, struct idem_op *op)
         return false;
     }
     return idem__generation_is_settled(view_generation(view)) &&
-           idem__files_is_opened(store) && view_clock(view) == 0 &&
-           !view->moved &&
+           view_clock(view) == 0 && !view->moved &&
            idem__replays_answer(store->replays, op, view->generation,
                                 &view->now);
 }
@@ -190,7 +187,7 @@ static void remember(struct view *view, const struct idem_op *op)
 
     if (view->keeps && op->error.code == 0 && op->verdict == IDEM_REPLAY) {
         idem__replays_keep(store->replays, op, view->generation,
-                           idem__lock_generation(store->lock), IDEM_NEVER);
+                           idem__files_generation(store), IDEM_NEVER);
     }
 }
 

@@ -131,7 +131,7 @@ bool idem__lock_was_emptied(struct idem__lock *lock);
 int idem__lock_test(const struct idem__lock *lock, struct idem_error *error);
 
 /* The generation of the completed records, and its change: ticket_lock.h. */
-uint64_t idem__lock_generation(const struct idem__lock *lock);
+uint64_t idem__lock_generation(const struct idem__lock *lock, off_t len);
 void idem__lock_change(struct idem__lock *lock, bool begins);
 
 /* The descriptor of the lock file, which no other code may open or close. */

@@ -252,9 +252,10 @@ void idem__files_close(struct idem__files *files);
 int idem__files_lost_lock(const struct idem__sqlite_store *store,
                           struct idem_error *error);
 
-/* True if store->opened is still in its place, and so is the lock file, in which all
- * processes count their changes. Any thread may call it. */
-bool idem__files_is_opened(const struct idem__sqlite_store *store);
+/* The generation of the completed records (store/shared/replays.h), for any thread. 0:
+ * store->opened is not in its place, or the lock file, in which all processes count their
+ * changes, is not in its own; or none is known. */
+uint64_t idem__files_generation(const struct idem__sqlite_store *store);
 
 /* Checks that the files are still in their place, under their names. @committed: the
  * check after a commit, which includes the log and the name of the lock file.

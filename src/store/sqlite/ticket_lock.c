@@ -454,16 +454,12 @@ static uint64_t *generation_of(const struct idem__ticket_lock *lock)
     return (uint64_t *)((uint8_t *)lock->page + GENERATION_AT);
 }
 
-uint64_t idem__ticket_lock_generation(const struct idem__ticket_lock *lock)
+uint64_t idem__ticket_lock_generation(const struct idem__ticket_lock *lock,
+                                      off_t len)
 {
-    struct stat st;
-
-    /* Other processes may count in a new file beside a deleted one. */
-    if (fstat(lock->fd, &st) != 0 || st.st_nlink == 0 ||
-        st.st_size < FILE_LEN) {
-        return 0;
-    }
-    return __atomic_load_n(generation_of(lock), __ATOMIC_SEQ_CST);
+    return len < FILE_LEN
+               ? 0
+               : __atomic_load_n(generation_of(lock), __ATOMIC_SEQ_CST);
 }
 
 /* A file that lost its words starts from the current time, so that no number comes twice.

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct idem__ticket_lock_page;
 
@@ -34,9 +35,10 @@ int idem__ticket_lock_take(struct idem__ticket_lock *lock, int64_t deadline_ms,
 /* Releases the lock, and wakes the next process. False: the lock file was deleted. */
 bool idem__ticket_lock_pass(struct idem__ticket_lock *lock);
 
-/* The generation of the completed records (store/shared/replays.h), for any thread. 0:
- * the file was deleted or truncated, or has none yet. */
-uint64_t idem__ticket_lock_generation(const struct idem__ticket_lock *lock);
+/* The generation of the completed records (store/shared/replays.h), for any thread. @len
+ * is the length of the file just now. 0: it was truncated, or has none yet. */
+uint64_t idem__ticket_lock_generation(const struct idem__ticket_lock *lock,
+                                      off_t len);
 
 /* For the holder of the lock: notes that a change of completed records begins, or has
  * ended. */

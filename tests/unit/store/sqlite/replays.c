@@ -93,7 +93,7 @@ static struct idem__sqlite_store *inside(struct idem_store *store)
 
 static uint64_t generation(const struct pair *pair)
 {
-    return idem__lock_generation(inside(pair->reader)->lock);
+    return idem__files_generation(inside(pair->reader));
 }
 
 /* The record is replayed with @text. */
