@@ -8,10 +8,8 @@ const fs = require('node:fs');
 const path = require('node:path');
 const { spawn } = require('node:child_process');
 const { setImmediate, setTimeout, clearTimeout } = require('node:timers');
-const { runInThisContext } = require('node:vm');
 const { NoProgram } = require('./errors.js');
 
-const { nextTick } = runInThisContext('process'); /* Jest fakes that of a test's context. */
 const PATIENCE = 10000; /* Milliseconds, for a server that was told to end. */
 const NEWLINE = 10;
 const SLICE = 16; /* Answers whose callers go on in one turn of the event loop. */
@@ -123,10 +121,10 @@ class Child {
         return { id, answer };
     }
 
-    /* What is sent before the event loop goes on leaves in one write. */
+    /* What is sent in one turn of the event loop leaves in one write. */
     #write(text) {
         if (this.#unsent === '') {
-            nextTick(() => this.#flush());
+            setImmediate(() => this.#flush());
         }
         this.#unsent += text;
         if (this.#unsent.length > UNSENT_MAX) {
@@ -223,8 +221,10 @@ class Child {
         }
     }
 
-    /* Many answers come at once. */
+    /* Many answers come at once. What the callers of some of them have sent leaves before
+     * the others go on, so that the server works meanwhile. */
     #turn() {
+        this.#flush();
         this.#isTurning = this.#lines.length > 0;
         if (this.#isTurning) {
             this.#lines.splice(0, SLICE).forEach((line) => this.#takeLine(line));
