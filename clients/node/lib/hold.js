@@ -4,10 +4,20 @@
 
 const BODY_MAX = 16 * 1024 * 1024; /* A longer one is passed on, and not kept. */
 
+const HELD = Symbol('held');
+const OVERLAID = {
+    headersSent: overlaid('headersSent', (calls) => calls.length > 0),
+    writableEnded: overlaid('writableEnded', (calls) => calls.at(-1)?.[0] === 'end'),
+};
+
 function headersOf(res) {
-    return Object.entries(res.getHeaders()).flatMap(([name, value]) =>
-        [value].flat().map((one) => [name, String(one)]),
-    );
+    const headers = [];
+    for (const [name, value] of Object.entries(res.getHeaders())) {
+        for (const one of Array.isArray(value) ? value : [value]) {
+            headers.push([name, String(one)]);
+        }
+    }
+    return headers;
 }
 
 /* Hold back what is written to `res` until it is on record. */
@@ -69,8 +79,8 @@ function hold(res, attempt, rules) {
         pairsOf(rest.at(-1)).forEach(([name, value]) => res.setHeader(name, value));
         return res;
     };
-    overlay(res, 'headersSent', () => calls.length > 0);
-    overlay(res, 'writableEnded', () => calls.at(-1)?.[0] === 'end');
+    res[HELD] = { res, calls };
+    Object.defineProperties(res, OVERLAID);
 }
 
 /* The headers of writeHead(): an object, pairs, or names and values by turns. */
@@ -84,10 +94,16 @@ function pairsOf(headers) {
     return headers.flatMap((name, i) => (i % 2 === 0 ? [[name, headers[i + 1]]] : []));
 }
 
-/* A framework that has written asks for it before all else. */
-function overlay(res, name, isSo) {
-    const get = () => isSo() || Reflect.get(Object.getPrototypeOf(res), name, res);
-    Object.defineProperty(res, name, { configurable: true, get });
+/* A framework that has written asks for it before all else. All responses have
+ * the same function: with one of its own each would have a hidden class of its own. */
+function overlaid(name, isSo) {
+    return {
+        configurable: true,
+        get() {
+            const { res, calls } = this[HELD];
+            return isSo(calls) || Reflect.get(Object.getPrototypeOf(res), name, res);
+        },
+    };
 }
 
 module.exports = { hold };

@@ -5,6 +5,18 @@
 const { Guard } = require('./http.js');
 const { hold } = require('./hold.js');
 
+const DELETED = Symbol('deleted');
+const LEFT = Symbol('left');
+
+/* Express gives each response another prototype. For such an object V8 makes a hidden class
+ * with each property that is added, and hold() adds seven; after a deletion, not of the last
+ * one, it makes none. */
+function dropHiddenClass(res) {
+    res[DELETED] = true;
+    res[LEFT] = true;
+    delete res[DELETED];
+}
+
 function express(options) {
     const guard = new Guard(options);
     return async function idempotency(req, res, next) {
@@ -19,6 +31,7 @@ function express(options) {
                 return res.end(answer.body);
             }
             req.idempotency = attempt;
+            dropHiddenClass(res);
             hold(res, attempt, guard.rules);
         } catch (error) {
             return next(error);
