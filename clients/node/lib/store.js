@@ -172,19 +172,22 @@ class Attempt {
         await this.#end('unknown', { text });
     }
 
-    /* The response to a request over HTTP, as http.end has it. False: it is not on record. */
+    /* The response to a request over HTTP, as http.end has it, of texts and numbers. False: it
+     * is not on record. */
     async respond(response) {
         if (this.hasEnded) {
             return true; /* The handler itself said how it ended. */
         }
         const tombstone = { http_status: response.http_status, headers: [], not_kept: true };
         const lists = { outcome: response.outcome, replay_headers: response.replay_headers };
+        const end = (asked) =>
+            told(this.#door.end(this.#held, 'http.end', asked), this.#store.program);
         try {
-            await this.#end('http.end', response).catch((error) => {
+            await end(response).catch((error) => {
                 if (!(error instanceof Invalid) || error.code) {
                     throw error;
                 }
-                return this.#end('http.end', { ...tombstone, ...lists });
+                return end({ ...tombstone, ...lists });
             });
             return true;
         } catch {

@@ -44,7 +44,7 @@ const LIMIT = {
  * Node's does; NaN where they cannot be read. */
 function bootTime() {
     try {
-        return parseFloat(fs.readFileSync('/proc/uptime', 'latin1')) * 1000;
+        return parseFloat(fs.readFileSync('/proc/uptime', 'utf8')) * 1000;
     } catch {
         return NaN;
     }
