@@ -15,6 +15,7 @@ import urllib.error
 import dynamo
 from aws_server import ENV, Server
 from checks import REGION, TABLE, aws_line, check, grades, mend_of, pairs, server
+from patience import until
 from ports import free_port
 from tap import PROGRAM, Idem, environment, equal, main, run, test
 
@@ -91,6 +92,7 @@ def a_table_of_somebody_else_is_told():
         dynamo.call(url, "UpdateTable", {"TableName": TABLE, "BillingMode": mode})
         add_index(url, mend_of(findings, "index"))
         run_line(mend_of(findings, "ttl"), env)
+        until(lambda: "index" not in grades(check(store, env)[1]), "the index is active")
         status, findings = check(store, env)
         equal((status, grades(findings)), (0, {"protection": ["warn"], "backups": ["warn"]}))
         equal(grades(check(store + "&index=off", env)[1])["index"], ["warn"])
