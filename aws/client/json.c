@@ -20,21 +20,39 @@ static bool is_blank(struct idem_slice text, size_t from)
     return from == text.len;
 }
 
-static struct json_object *parse(struct json_tokener *tokener,
-                                 struct idem_slice text, json_type type)
+/* True if json-c stopped at @end because memory ran out. Before 0.17 it reports success
+ * then, as nowhere else in the middle of a text, except before a NUL; later it has an error
+ * for it, which follows those of before. */
+static bool ran_out(enum json_tokener_error error, struct idem_slice text,
+                    size_t end)
 {
+    const char *p = text.base;
+
+    return error > json_tokener_error_size ||
+           (error == json_tokener_success && end < text.len && p[end] != '\0');
+}
+
+/* Returns the value, or NULL and sets *@ret_code. */
+static struct json_object *parse(struct json_tokener *tokener,
+                                 struct idem_slice text, json_type type,
+                                 int *ret_code)
+{
+    enum json_tokener_error error;
     struct json_object *value;
+    size_t end;
 
     json_tokener_set_flags(tokener,
                            JSON_TOKENER_STRICT | JSON_TOKENER_VALIDATE_UTF8);
     value = json_tokener_parse_ex(tokener, text.base, (int)text.len);
-    if (json_tokener_get_error(tokener) != json_tokener_success ||
-        !is_blank(text, json_tokener_get_parse_end(tokener)) ||
-        !json_object_is_type(value, type)) {
-        (void)json_object_put(value);
-        value = NULL;
+    error = json_tokener_get_error(tokener);
+    end = json_tokener_get_parse_end(tokener);
+    if (error == json_tokener_success && is_blank(text, end) &&
+        json_object_is_type(value, type)) {
+        return value;
     }
-    return value;
+    *ret_code = ran_out(error, text, end) ? IDEM_ENOMEM : IDEM_ECORRUPT;
+    (void)json_object_put(value);
+    return NULL;
 }
 
 struct json_object *idem__aws_json(struct idem_slice text, json_type type,
@@ -46,7 +64,7 @@ struct json_object *idem__aws_json(struct idem_slice text, json_type type,
 
     if (tokener != NULL && text.len > 0 && text.len <= len_max &&
         text.len <= INT32_MAX) {
-        value = parse(tokener, text, type);
+        value = parse(tokener, text, type, &code);
     }
     if (tokener != NULL) {
         json_tokener_free(tokener);

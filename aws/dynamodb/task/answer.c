@@ -248,6 +248,11 @@ void idem__answer_read(const struct idem__aws_request *request,
         answer->said = IDEM__SAID_OK;
         return;
     }
+    if (answer->body == NULL && rc == IDEM_ENOMEM) {
+        answer->said = IDEM__SAID_UNKNOWN;
+        (void)idem__error_plain(&answer->error, rc);
+        return;
+    }
     read_refusal(&reading);
     if (answer->said != IDEM__SAID_REFUSED) {
         (void)json_object_put(answer->body);
