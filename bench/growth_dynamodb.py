@@ -44,7 +44,6 @@ ROWS = [
     Row("idem list, 20 failed", ("list", "--status", "failed", "--max", "20"), OPEN),
     Row("idem list, 20 of any", ("list", "--max", "20")),
     Row("idem list, all", ("list",), TABLE),
-    Row("idem store check", ("store", "check"), TABLE, FOUND),
     Row("idem purge", ("purge", "--rate", "100000"), GONE),
 ]
 

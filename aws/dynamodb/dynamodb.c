@@ -138,9 +138,7 @@ static int64_t due_ms(struct idem__remote *remote)
 
 static bool reads(const struct idem_op *op)
 {
-    return op->verb == IDEM_OP_GET || op->verb == IDEM_OP_LIST ||
-           (op->verb == IDEM_OP_PURGE &&
-            op->u.purge.from[IDEM__PURGE_LOOKS] != 0);
+    return op->verb == IDEM_OP_GET || op->verb == IDEM_OP_LIST;
 }
 
 /* ---- Opening and closing ---- */
@@ -212,7 +210,7 @@ static int prepare_tasks(struct idem__dynamodb_store *store,
     bool remembers = idem__layout_of(&store->place.table)->ours;
 
     store->env.table = store->place.table;
-    store->env.orphans = &store->orphans;
+    store->env.parts_purged = &store->parts_purged;
     store->env.gate = &store->gate;
     return idem__flight_env_init(&store->env.base,
                                  &store->remote.base.options.host,
@@ -320,7 +318,7 @@ int idem_dynamodb_inspect(struct idem_store *base,
     ret_info->sends = counters.sends;
     ret_info->connections = counters.connections;
     ret_info->parts_purged =
-        __atomic_load_n(&store->orphans.deleted, __ATOMIC_RELAXED);
+        __atomic_load_n(&store->parts_purged, __ATOMIC_RELAXED);
     ret_info->clock_known =
         idem__learned_clock_now(&clock, reading.boot_ms, &ret_info->clock_ms,
                                 &ret_info->clock_err_ms);

@@ -15,10 +15,10 @@ struct idem__dynamodb_store {
     struct idem__aws_provider *provider;
 
     /* Only the leader uses these; but any thread may wake the client, and read what it
-     * shows of its counters and clock, and orphans.deleted. */
+     * shows of its counters and clock, and parts_purged. */
     struct idem__aws_client *client;
     struct idem__task_env env;
-    struct idem__orphans orphans;
+    uint64_t parts_purged;
     struct idem__gate gate;
     bool answered; /* The service has answered at least once. */
 };

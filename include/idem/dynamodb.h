@@ -163,28 +163,6 @@ int idem_dynamodb_purge(struct idem_store *store,
                         struct idem_dynamodb_purged *ret_purged,
                         struct idem_error *ret_error);
 
-/* The size of a table, by DescribeTable, which costs no units. The service updates both
- * numbers about every six hours: for a new table both are 0. */
-struct idem_dynamodb_extent {
-    size_t size;    /* sizeof, set by IDEM_DYNAMODB_EXTENT_INIT. */
-    uint64_t items; /* Records, parts of bodies and counts of limits. */
-    uint64_t bytes;
-};
-#define IDEM_DYNAMODB_EXTENT_INIT                                              \
-    {                                                                          \
-        sizeof(struct idem_dynamodb_extent), 0, 0                              \
-    }
-
-/* Reads the size of the table that @place names.
- *
- * The errors of idem_dynamodb_open(), and:
- *
- * IDEM_EDENIED       These credentials may not describe the table.
- * IDEM_EUNAVAILABLE  The service cannot be reached.
- */
-int idem_dynamodb_size(const char *place, struct idem_dynamodb_extent *ret_size,
-                       struct idem_error *ret_error);
-
 /* Creates the table that @place names, with the key "id", the index "open" (unless
  * index=off) and TTL on the attribute "ttl", billed per request, and waits until it is
  * active. An existing table keeps its data and its settings, except that it gets TTL if
@@ -198,14 +176,11 @@ int idem_dynamodb_create(const char *place, bool *ret_created,
                          struct idem_error *ret_error);
 
 /* Checks the table that @place names: that it exists, its key, index, billing mode,
- * TTL, replicas, backups and deletion protection; the clock of this machine; the
- * permissions of the credentials; and large results and inputs that belong to no
- * record. Reports each finding to @each. Changes no record: a request that tests a write
- * permission has a condition that cannot hold, or deletes an item that does not exist.
- * It sends about a dozen requests, and then reads the table page by page. progress gets
- * the number of items read so far, and the number that the service last reported; it can
- * stop the check after any page. A quick check does not read the table. @options may be
- * NULL.
+ * TTL, replicas, backups and deletion protection; the clock of this machine; and the
+ * permissions of the credentials. Reports each finding to @each. Changes no record: a
+ * request that tests a write permission has a condition that cannot hold, or deletes an
+ * item that does not exist. It sends about a dozen requests, and reads no record, so that
+ * every check is a quick one and never calls progress. @options may be NULL.
  *
  * The errors of idem_dynamodb_open(), and IDEM_EINVALID for @options as
  * idem_sqlite_check(). Everything else is a finding, also an unreachable service.

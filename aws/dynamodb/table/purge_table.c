@@ -234,7 +234,7 @@ static void run(struct purge *p)
 {
     struct idem__dynamodb_store *store =
         (struct idem__dynamodb_store *)p->store;
-    uint64_t parts = __atomic_load_n(&store->orphans.deleted, __ATOMIC_RELAXED);
+    uint64_t parts = __atomic_load_n(&store->parts_purged, __ATOMIC_RELAXED);
     uint64_t segments = p->options->segments;
 
     if (make_segments(p, segments == 0 ? SEGMENTS : segments) == 0 &&
@@ -244,7 +244,7 @@ static void run(struct purge *p)
         while (work(p)) {
         }
         p->told->parts =
-            __atomic_load_n(&store->orphans.deleted, __ATOMIC_RELAXED) - parts;
+            __atomic_load_n(&store->parts_purged, __ATOMIC_RELAXED) - parts;
         p->told->done = all_done(p);
     }
 }

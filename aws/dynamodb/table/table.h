@@ -37,9 +37,6 @@ void idem__admin_begin(struct idem__admin *admin);
 void idem__admin_call(struct idem__admin *admin, const char *target, bool safe,
                       struct idem__answer *ret_answer);
 
-/* The number @name in a description; 0: it is missing. */
-uint64_t idem__admin_number(json_object *object, const char *name);
-
 /* ---- The schema: schema.c ----
  *
  * The key and the index of a store's table. admin.c creates a table by this definition, and
@@ -115,16 +112,6 @@ void idem__table_check_backups(const struct idem__table_check *check,
  * minus @err_ms. */
 void idem__table_check_clock(const struct idem__table_check *check,
                              int64_t off_ms, int64_t err_ms);
-
-/* ---- Parts of bodies that belong to no record: check_bodies.c ---- */
-
-/* Reads the table, unless @options are quick, and reports what it finds. @items is how many
- * items the service last counted in it, or 0. Returns 0 or IDEM_ENOMEM. */
-int idem__check_bodies(const struct idem__table_check *table,
-                       struct idem__dynamodb_store *store,
-                       const struct idem_check_options *options,
-                       const char *place, uint64_t items,
-                       struct idem_error *ret_error);
 
 /* ---- A budget: purge_table.c ----
  *

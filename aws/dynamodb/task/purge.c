@@ -6,15 +6,13 @@
  * names it. A writer that writes the part again meanwhile (to record an outcome from a
  * journal, say) gives it another "made", and a deletion is conditional on "made".
  *
- *     PURGE -> PURGE_SCAN -> PURGE_HEADS -> PURGE_RECORDS -> PURGE_COUNT --+-> DONE
- *                                             |    ^              |        |
- *                     its head PURGE_RECORD <-+    |              v        |
- *               its result DELETE_PARTS, then      |      PURGE_ORPHANS ---+
- *                          PURGE_INPUT             |         |    ^
- *                its input DELETE_PARTS, then      |         v    |
- *                          PURGE_NEXT -------------+      PURGE_ORPHAN
- *
- * A purge that only looks goes to PURGE_COUNT at once, and then ends.
+ *     PURGE -> PURGE_SCAN -> PURGE_HEADS -> PURGE_RECORDS -> PURGE_ORPHANS -> DONE
+ *                                             |    ^            |    ^
+ *                     its head PURGE_RECORD <-+    |            v    |
+ *               its result DELETE_PARTS, then      |         PURGE_ORPHAN
+ *                          PURGE_INPUT             |
+ *                its input DELETE_PARTS, then      |
+ *                          PURGE_NEXT -------------+
  */
 #include "aws/dynamodb/task/walk.h"
 #include "core/error.h"
@@ -22,11 +20,6 @@
 enum {
     ORPHAN_MS = 24 * 3600 * 1000,
 };
-
-static bool only_looks(const struct idem__task *task)
-{
-    return task->base.op->u.purge.from[IDEM__PURGE_LOOKS] != 0;
-}
 
 /* ---- The bill ---- */
 
@@ -107,9 +100,8 @@ idem__state idem__purge_orphan_answered(struct idem__task *task,
     if (answer->said != IDEM__SAID_OK && answer->said != IDEM__SAID_REFUSED) {
         return idem__task_retry(task, answer, IDEM__STATE_PURGE_ORPHAN);
     }
-    if (answer->said == IDEM__SAID_OK && task->env->orphans != NULL) {
-        (void)__atomic_fetch_add(&task->env->orphans->deleted, 1,
-                                 __ATOMIC_RELAXED);
+    if (answer->said == IDEM__SAID_OK && task->env->parts_purged != NULL) {
+        (void)__atomic_fetch_add(task->env->parts_purged, 1, __ATOMIC_RELAXED);
     }
     task->walk->at++;
     return IDEM__STATE_PURGE_ORPHANS;
@@ -134,30 +126,6 @@ idem__state idem__purge_orphans_step(struct idem__task *task)
     }
     return walk->at == walk->orphans_len ? page_done(task)
                                          : IDEM__STATE_PURGE_ORPHAN;
-}
-
-static void count_orphan(struct idem__orphans *orphans,
-                         const struct idem__orphan *orphan)
-{
-    if (orphans != NULL) {
-        if (orphans->found++ == 0) {
-            memcpy(orphans->first, orphan->name, sizeof(orphans->first));
-        }
-    }
-}
-
-idem__state idem__purge_count_step(struct idem__task *task)
-{
-    struct idem__walk *walk = task->walk;
-    size_t i;
-
-    for (i = 0; i < walk->orphans_len; i++) {
-        if (!walk->orphans[i].named) {
-            count_orphan(task->env->orphans, &walk->orphans[i]);
-        }
-    }
-    walk->at = 0;
-    return only_looks(task) ? page_done(task) : IDEM__STATE_PURGE_ORPHANS;
 }
 
 /* ---- Deleting records ---- */
@@ -208,18 +176,16 @@ idem__state idem__purge_record_ask(struct idem__task *task)
     return idem__task_ask(task, IDEM__TARGET("DeleteItem"));
 }
 
-/* Goes to the next record of the page. */
+/* Goes to the next record of the page, and after the last one to its orphans. */
 idem__state idem__purge_records_step(struct idem__task *task)
 {
-    return task->walk->at == task->walk->victims_len ? IDEM__STATE_PURGE_COUNT
-                                                     : IDEM__STATE_PURGE_RECORD;
-}
+    struct idem__walk *walk = task->walk;
 
-/* Called once the page and the heads of its parts have been read. */
-static idem__state delete_or_count(const struct idem__task *task)
-{
-    return only_looks(task) ? IDEM__STATE_PURGE_COUNT
-                            : IDEM__STATE_PURGE_RECORDS;
+    if (walk->at < walk->victims_len) {
+        return IDEM__STATE_PURGE_RECORD;
+    }
+    walk->at = 0;
+    return IDEM__STATE_PURGE_ORPHANS;
 }
 
 /* ---- Finding orphans ---- */
@@ -272,7 +238,7 @@ idem__state idem__purge_heads_answered(struct idem__task *task,
         }
         mark_named(walk, &task->found, rc == 0);
     }
-    return delete_or_count(task);
+    return IDEM__STATE_PURGE_RECORDS;
 }
 
 static void want_head(struct idem__walk *walk, const uint8_t id[IDEM_ID_LEN])
@@ -410,7 +376,8 @@ idem__state idem__purge_scan_answered(struct idem__task *task,
     if (!fits || walk->memory.failed) {
         return idem__flight_no_memory(&task->base);
     }
-    return walk->ids_len > 0 ? IDEM__STATE_PURGE_HEADS : delete_or_count(task);
+    return walk->ids_len > 0 ? IDEM__STATE_PURGE_HEADS
+                             : IDEM__STATE_PURGE_RECORDS;
 }
 
 idem__state idem__purge_scan_ask(struct idem__task *task)

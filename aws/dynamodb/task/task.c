@@ -58,7 +58,6 @@ static const struct row {
                                   .takes_all = true},
     [IDEM__STATE_PURGE_INPUT] = {.enter = idem__purge_input_step},
     [IDEM__STATE_PURGE_NEXT] = {.enter = idem__purge_next_step},
-    [IDEM__STATE_PURGE_COUNT] = {.enter = idem__purge_count_step},
     [IDEM__STATE_PURGE_ORPHANS] = {.enter = idem__purge_orphans_step},
     [IDEM__STATE_PURGE_ORPHAN] = {.enter = idem__purge_orphan_ask,
                                   .answered = idem__purge_orphan_answered,

@@ -56,7 +56,6 @@ enum {
     IDEM__STATE_PURGE_RECORD,
     IDEM__STATE_PURGE_INPUT,
     IDEM__STATE_PURGE_NEXT,
-    IDEM__STATE_PURGE_COUNT,
     IDEM__STATE_PURGE_ORPHANS,
     IDEM__STATE_PURGE_ORPHAN,
 
@@ -68,14 +67,6 @@ enum {
     IDEM__STATE_LIMIT_TRIM,
 
     IDEM__STATES,
-};
-
-/* The parts of bodies that purges found, and that no head names. */
-struct idem__orphans {
-    uint64_t found;
-    /* Atomic: idem_dynamodb_inspect() reads it at any time. */
-    uint64_t deleted;
-    char first[IDEM__PART_NAME_MAX]; /* The first one that was found. */
 };
 
 enum {
@@ -94,8 +85,10 @@ struct idem__gate {
 struct idem__task_env {
     struct idem__flight_env base; /* Its random also makes names of parts. */
     struct idem__table_conf table;
-    struct idem__orphans *orphans; /* NULL: do not count them. */
-    struct idem__gate *gate;       /* NULL: the table is never moved. */
+    /* How many parts that no head names were purged; NULL: do not count them. Atomic:
+     * idem_dynamodb_inspect() reads it at any time. */
+    uint64_t *parts_purged;
+    struct idem__gate *gate; /* NULL: the table is never moved. */
 };
 
 /* The bytes of one body on their way in or out. */
@@ -230,7 +223,6 @@ idem__step_fn idem__purge_record_ask;
 idem__answered_fn idem__purge_record_answered;
 idem__step_fn idem__purge_input_step;
 idem__step_fn idem__purge_next_step;
-idem__step_fn idem__purge_count_step;
 idem__step_fn idem__purge_orphans_step;
 idem__step_fn idem__purge_orphan_ask;
 idem__answered_fn idem__purge_orphan_answered;
@@ -251,8 +243,7 @@ idem__answered_fn idem__limit_trim_answered;
 
 /* The indexes of purge.from. */
 enum {
-    IDEM__PURGE_LOOKS = 0, /* Not 0: count orphans, and delete nothing. */
-    IDEM__PURGE_SEGMENT,   /* Which of SEGMENTS, from 0 on; 0 of 0: all. */
+    IDEM__PURGE_SEGMENT = 0, /* Which of SEGMENTS, from 0 on; 0 of 0: all. */
     IDEM__PURGE_SEGMENTS,
     IDEM__PURGE_LIMIT, /* Items of a page; 0: IDEM__HEADS_GET, the most. */
     /* The op adds to these. */
