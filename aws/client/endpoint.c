@@ -1,7 +1,6 @@
 /* Finds the endpoint of a service: region, URL, and whether plain HTTP is allowed. */
 #include "aws/client/endpoint.h"
 
-#include "aws/client/source.h"
 #include "base/bytes.h"
 #include "core/error.h"
 
@@ -380,24 +379,13 @@ int idem__aws_endpoint_find(const struct idem__aws_endpoint_options *options,
 {
     struct idem__aws_endpoint_options with = *options;
     struct idem__aws_profiles profiles;
-    struct idem_slice region = {NULL, 0};
-    char place[sizeof(ret_endpoint->region)];
     int rc = idem__aws_profiles_load(env, &profiles, ret_error);
 
     if (rc != 0) {
         return rc;
     }
     with.profiles = &profiles;
-    rc = find_region(&with, env, &region, ret_error);
-    if (rc == 0) {
-        rc = idem__aws_endpoint_resolve(&with, env, ret_endpoint, ret_error);
-    }
-    /* No setting names a region: ask the instance, as a last resort. */
-    if (rc == IDEM_ECONFIG && region.len == 0 &&
-        idem__aws_instance_region(env, place, sizeof(place), NULL) == 0) {
-        with.region = idem_str(place);
-        rc = idem__aws_endpoint_resolve(&with, env, ret_endpoint, ret_error);
-    }
+    rc = idem__aws_endpoint_resolve(&with, env, ret_endpoint, ret_error);
     idem__aws_profiles_finish(&profiles);
     return rc;
 }

@@ -61,9 +61,7 @@ int idem__aws_endpoint_resolve(const struct idem__aws_endpoint_options *options,
                                struct idem__aws_endpoint *ret_endpoint,
                                struct idem_error *ret_error);
 
-/* Does the same with the shared files of @env in place of options->profiles. If no
- * setting names a region and one is needed, asks the instance metadata service, which
- * may take some seconds where there is none.
+/* Does the same with the shared files of @env in place of options->profiles.
  *
  * IDEM_ECONFIG  As above, or as idem__aws_profiles_load().
  * IDEM_ENOMEM

@@ -45,11 +45,6 @@ int idem__aws_source_instance(struct idem__aws_ask *ask,
                               struct idem__aws_credentials *ret,
                               struct idem_error *ret_error);
 
-/* Writes the region of this instance to @buf. Blocks for some seconds at most, with the
- * signals of the calling thread blocked. Returns as above. */
-int idem__aws_instance_region(const struct idem__aws_env *env, char *buf,
-                              size_t cap, struct idem_error *ret_error);
-
 /* ---- For sources and their tests --------------------------------------- */
 
 /* Reads keys from a JSON object: AccessKeyId, SecretAccessKey, a token in the member

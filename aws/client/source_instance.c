@@ -1,9 +1,7 @@
-/* Credentials and region of an instance, from its metadata service, version 2: the first
- * request returns a token, which every other one carries. */
+/* Credentials of an instance, from its metadata service, version 2: the first request
+ * returns a token, which every other one carries. */
 #include "aws/client/endpoint.h"
-#include "aws/client/curl.h"
 #include "aws/client/source.h"
-#include "base/heap.h"
 #include "core/error.h"
 
 #include <stdio.h>
@@ -173,42 +171,5 @@ int idem__aws_source_instance(struct idem__aws_ask *ask,
     }
     idem__aws_fetch_wipe(&ask->fetch);
     explicit_bzero(&session, sizeof(session));
-    return rc;
-}
-
-/* ---- Region ------------------------------------------------------------ */
-
-int idem__aws_instance_region(const struct idem__aws_env *env, char *buf,
-                              size_t cap, struct idem_error *ret_error)
-{
-    struct idem__aws_ask *ask = idem__zalloc(sizeof(*ask));
-    struct idem__quiet quiet;
-    struct session session;
-    int rc;
-
-    if (ask == NULL) {
-        return idem__error_plain(ret_error, IDEM_ENOMEM);
-    }
-    ask->env = env;
-    ask->stop = -1;
-    idem__quiet_begin(&quiet);
-    rc = begin_session(ask, &session, ret_error);
-    if (rc != 0) {
-        goto done;
-    }
-    rc = request(&session, "GET", "/latest/meta-data/placement/region",
-                 session.token_line, ret_error);
-    if (rc != 0) {
-        goto done;
-    }
-    rc = idem__aws_copy_value("the region of the instance metadata service",
-                              idem_bytes(ask->fetch.answer,
-                                         ask->fetch.answer_len),
-                              buf, cap, ret_error);
-done:
-    idem__quiet_end(&quiet);
-    explicit_bzero(&session, sizeof(session));
-    explicit_bzero(ask, sizeof(*ask));
-    idem__free(ask);
     return rc;
 }

@@ -25,8 +25,8 @@ extern const struct idem_store_kind idem_dynamodb_kind;
  *
  *     //TABLE?region=eu-west-1&endpoint=http://127.0.0.1:8000&...
  *
- *     region     by default AWS_REGION, AWS_DEFAULT_REGION, the region of the
- *                profile, or that of this instance
+ *     region     by default AWS_REGION, AWS_DEFAULT_REGION, or the region of the
+ *                profile
  *     endpoint   by default AWS_ENDPOINT_URL_DYNAMODB, AWS_ENDPOINT_URL, the
  *                endpoint of the profile, or DynamoDB's own in the region
  *     layout     powertools-python, powertools-typescript, lock-token,
@@ -53,8 +53,7 @@ extern const struct idem_store_kind idem_dynamodb_kind;
  * thread on its own: a short-lived one to fetch credentials.
  *
  * Opening sends no request to DynamoDB: an error of the table, or missing credentials,
- * show at the first operation. It initializes libcurl. If nothing names a region, it
- * asks the instance for its region, and waits a few seconds at most.
+ * show at the first operation. It initializes libcurl.
  *
  * IDEM_EINVALID  @place is not of this form.
  * IDEM_ECONFIG   No region; only one of the two access keys; libcurl is too old;
