@@ -17,9 +17,9 @@ static int profile_says(const struct idem__aws_endpoint_options *options,
 {
     const struct idem__aws_profiles *profiles = options->profiles;
 
-    return profiles == NULL ? 0
-                            : idem__aws_profiles_get(profiles, profiles->name,
-                                                     name, ret_value, error);
+    return profiles == NULL
+               ? 0
+               : idem__aws_profiles_get(profiles, name, ret_value, error);
 }
 
 /* Finds out whether the variable, or else the profile, is "true". */
@@ -264,8 +264,8 @@ static int find_url(const struct idem__aws_endpoint_options *options,
                    options->service_env);
     *ret_url = idem_str(idem__aws_env_first(env, names));
     if (ret_url->len == 0 && options->profiles != NULL) {
-        rc = idem__aws_profiles_url(options->profiles, options->profiles->name,
-                                    options->service, ret_url, error);
+        rc = idem__aws_profiles_url(options->profiles, options->service,
+                                    ret_url, error);
     }
     return rc < 0 ? rc : 0;
 }

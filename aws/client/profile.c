@@ -246,17 +246,16 @@ void idem__aws_profiles_finish(struct idem__aws_profiles *profiles)
 
 int idem__aws_profiles_get_from(const struct idem__aws_profiles *profiles,
                                 const struct idem__aws_file *file,
-                                const char *profile, const char *name,
-                                struct idem_slice *ret_value,
+                                const char *name, struct idem_slice *ret_value,
                                 struct idem_error *ret_error)
 {
-    struct idem_slice section = idem_str(profile);
+    struct idem_slice section = idem_str(profiles->name);
     struct idem_slice text = text_of(file);
     bool config = file == &profiles->config;
     int rc = idem__aws_ini_find(text, config ? "profile" : "", section,
                                 /* outer= */ NULL, name, ret_value);
 
-    if (rc == 0 && config && is_default(profile)) {
+    if (rc == 0 && config && is_default(profiles->name)) {
         rc = idem__aws_ini_find(text, "", section, /* outer= */ NULL, name,
                                 ret_value);
     }
@@ -264,33 +263,29 @@ int idem__aws_profiles_get_from(const struct idem__aws_profiles *profiles,
         return idem__error(ret_error, rc,
                            "%s of the profile \"%.60s\" in %.100s spans "
                            "several lines; write it on one",
-                           name, profile, file->path);
+                           name, profiles->name, file->path);
     }
     return rc;
 }
 
 int idem__aws_profiles_get(const struct idem__aws_profiles *profiles,
-                           const char *profile, const char *name,
-                           struct idem_slice *ret_value,
+                           const char *name, struct idem_slice *ret_value,
                            struct idem_error *ret_error)
 {
-    int rc = idem__aws_profiles_get_from(profiles, &profiles->credentials,
-                                         profile, name, ret_value, ret_error);
+    int rc = idem__aws_profiles_get_from(profiles, &profiles->credentials, name,
+                                         ret_value, ret_error);
 
     return rc != 0 ? rc
                    : idem__aws_profiles_get_from(profiles, &profiles->config,
-                                                 profile, name, ret_value,
-                                                 ret_error);
+                                                 name, ret_value, ret_error);
 }
 
 int idem__aws_profiles_url(const struct idem__aws_profiles *profiles,
-                           const char *profile, const char *service,
-                           struct idem_slice *ret_url,
+                           const char *service, struct idem_slice *ret_url,
                            struct idem_error *ret_error)
 {
     struct idem_slice services;
-    int rc = idem__aws_profiles_get(profiles, profile, "services", &services,
-                                    ret_error);
+    int rc = idem__aws_profiles_get(profiles, "services", &services, ret_error);
 
     if (rc == 1) {
         rc = idem__aws_ini_find(text_of(&profiles->config), "services",
@@ -305,6 +300,5 @@ int idem__aws_profiles_url(const struct idem__aws_profiles *profiles,
     if (rc != 0) {
         return rc;
     }
-    return idem__aws_profiles_get(profiles, profile, "endpoint_url", ret_url,
-                                  ret_error);
+    return idem__aws_profiles_get(profiles, "endpoint_url", ret_url, ret_error);
 }

@@ -79,28 +79,25 @@ int idem__aws_profiles_load(const struct idem__aws_env *env,
 /* Wipes and frees. A zeroed one is allowed. */
 void idem__aws_profiles_finish(struct idem__aws_profiles *profiles);
 
-/* Finds the setting @name of @profile, in the credentials file or else in the config
+/* Finds the setting @name of the profile, in the credentials file or else in the config
  * file. The slice points into @profiles.
  *
  * Returns 1; 0: there is none; IDEM_ECONFIG: it spans several lines.
  */
 int idem__aws_profiles_get(const struct idem__aws_profiles *profiles,
-                           const char *profile, const char *name,
-                           struct idem_slice *ret_value,
+                           const char *name, struct idem_slice *ret_value,
                            struct idem_error *ret_error);
 
 /* Does the same with only one of the two files, @file. */
 int idem__aws_profiles_get_from(const struct idem__aws_profiles *profiles,
                                 const struct idem__aws_file *file,
-                                const char *profile, const char *name,
-                                struct idem_slice *ret_value,
+                                const char *name, struct idem_slice *ret_value,
                                 struct idem_error *ret_error);
 
-/* Finds the endpoint_url of @service ("dynamodb") in the services section that @profile
+/* Finds the endpoint_url of @service ("dynamodb") in the services section that the profile
  * names, or else the profile's own. Returns as above. */
 int idem__aws_profiles_url(const struct idem__aws_profiles *profiles,
-                           const char *profile, const char *service,
-                           struct idem_slice *ret_url,
+                           const char *service, struct idem_slice *ret_url,
                            struct idem_error *ret_error);
 
 /* Reads the whole file at @path into new memory, with a NUL after it. The caller wipes

@@ -1,7 +1,6 @@
 /* The sources of credentials. Each is asked on a thread that may block.
  *
- *     profile     a profile in the shared files: keys, a program, or a role for a
- *                 web identity
+ *     profile     a profile in the shared files: keys or a program
  *     web         a role, for the token in the file AWS_WEB_IDENTITY_TOKEN_FILE
  *     container   the endpoint of a container's credentials
  *     instance    the metadata service of an instance, version 2
@@ -65,22 +64,6 @@ int idem__aws_try(struct idem__aws_ask *ask, const char *who,
 int idem__aws_read_token(const char *name, const char *path, char *buf,
                          size_t cap, struct idem_error *error);
 
-/* A role to be assumed at STS. */
-struct idem__aws_role {
-    const char *arn;
-    const char *session;  /* "": a name of ours. */
-    const char *duration; /* In seconds; "" or NULL: an hour. */
-    const char *token;    /* The token of the web identity. */
-};
-
-/* Assumes the role at the STS of the user's region, or of ask->region. @profiles may be
- * NULL. */
-int idem__aws_assume(struct idem__aws_ask *ask,
-                     const struct idem__aws_profiles *profiles,
-                     const struct idem__aws_role *role,
-                     struct idem__aws_credentials *ret,
-                     struct idem_error *error);
-
 /* Reads the credentials in an answer of STS, which is XML. IDEM_ECONFIG: it has no usable
  * ones. */
 int idem__aws_read_role(struct idem_slice xml,
@@ -89,7 +72,8 @@ int idem__aws_read_role(struct idem_slice xml,
 
 /* Runs @command, split into words as a shell would, with a time limit, and reads the keys
  * that it prints. */
-int idem__aws_source_process(struct idem__aws_ask *ask, const char *command,
+int idem__aws_source_process(struct idem__aws_ask *ask,
+                             struct idem_slice command,
                              struct idem__aws_credentials *ret,
                              struct idem_error *error);
 

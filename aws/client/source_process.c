@@ -217,7 +217,8 @@ static int run(struct idem__aws_ask *ask, char *const *words,
     return 0;
 }
 
-int idem__aws_source_process(struct idem__aws_ask *ask, const char *command,
+int idem__aws_source_process(struct idem__aws_ask *ask,
+                             struct idem_slice command,
                              struct idem__aws_credentials *ret,
                              struct idem_error *error)
 {
@@ -225,12 +226,13 @@ int idem__aws_source_process(struct idem__aws_ask *ask, const char *command,
     char *words[WORDS_MAX + 1];
     int rc;
 
-    if (strlen(command) >= sizeof(copy)) {
+    if (command.len >= sizeof(copy)) {
         return idem__error(error, IDEM_ECONFIG,
                            "credential_process is longer than %d characters",
                            COMMAND_MAX - 1);
     }
-    strcpy(copy, command);
+    memcpy(copy, command.base, command.len);
+    copy[command.len] = '\0';
     rc = split(copy, words, error);
     if (rc != 0) {
         goto done;

@@ -2,32 +2,6 @@
 #include "aws/client/source.h"
 #include "core/error.h"
 
-#include <stdio.h>
-
-#define VALUE_MAX 4096
-
-/* Copies a setting of a profile to @buf; "": there is none. */
-static int setting(const struct idem__aws_profiles *profiles,
-                   const char *profile, const char *name, char *buf, size_t cap,
-                   struct idem_error *error)
-{
-    struct idem_slice value;
-    int rc = idem__aws_profiles_get(profiles, profile, name, &value, error);
-
-    buf[0] = '\0';
-    if (rc == 1 && value.len >= cap) {
-        return idem__error(error, IDEM_ECONFIG,
-                           "%s of the profile \"%.60s\" is longer than %zu "
-                           "characters",
-                           name, profile, cap - 1);
-    }
-    if (rc == 1) {
-        memcpy(buf, value.base, value.len);
-        buf[value.len] = '\0';
-    }
-    return rc;
-}
-
 /* ---- Keys -------------------------------------------------------------- */
 
 static const char *const key_names[] = {"aws_access_key_id",
@@ -37,7 +11,7 @@ static const char *const key_names[] = {"aws_access_key_id",
 /* Takes all keys from one file, since those of two files do not belong together. Returns 1
  * if it has none. */
 static int find_keys(const struct idem__aws_profiles *profiles,
-                     const struct idem__aws_file *file, const char *profile,
+                     const struct idem__aws_file *file,
                      struct idem__aws_credentials *ret,
                      struct idem_error *error)
 {
@@ -45,8 +19,8 @@ static int find_keys(const struct idem__aws_profiles *profiles,
     size_t i;
 
     for (i = 0; i < 3; i++) {
-        int rc = idem__aws_profiles_get_from(profiles, file, profile,
-                                             key_names[i], &values[i], error);
+        int rc = idem__aws_profiles_get_from(profiles, file, key_names[i],
+                                             &values[i], error);
 
         if (rc < 0) {
             return rc;
@@ -60,20 +34,18 @@ static int find_keys(const struct idem__aws_profiles *profiles,
                            "the profile \"%.60s\" in %.100s has one of "
                            "aws_access_key_id and aws_secret_access_key, but "
                            "not the other",
-                           profile, file->path);
+                           profiles->name, file->path);
     }
     return idem__aws_credentials_set(ret, key_names, values, error);
 }
 
 static int static_keys(const struct idem__aws_profiles *profiles,
-                       const char *profile, struct idem__aws_credentials *ret,
+                       struct idem__aws_credentials *ret,
                        struct idem_error *error)
 {
-    int rc = find_keys(profiles, &profiles->credentials, profile, ret, error);
+    int rc = find_keys(profiles, &profiles->credentials, ret, error);
 
-    return rc != 1
-               ? rc
-               : find_keys(profiles, &profiles->config, profile, ret, error);
+    return rc != 1 ? rc : find_keys(profiles, &profiles->config, ret, error);
 }
 
 /* ---- Others ------------------------------------------------------------ */
@@ -89,118 +61,51 @@ static int refuse(const char *profile, const char *what,
                        profile, what, profile);
 }
 
-static int refuse_others(const struct idem__aws_profiles *profiles,
-                         const char *profile, struct idem_error *error)
+/* Refuses the first of the settings @names that the profile has. Returns 1 if it has
+ * none. */
+static int refuse_any(const struct idem__aws_profiles *profiles,
+                      const char *const *names, struct idem_error *error)
 {
-    static const char *const names[] = {"sso_session", "sso_start_url",
-                                        "sso_account_id", "login_session",
-                                        NULL};
     struct idem_slice value;
-    size_t i;
 
-    for (i = 0; names[i] != NULL; i++) {
-        int rc =
-            idem__aws_profiles_get(profiles, profile, names[i], &value, error);
+    for (; *names != NULL; names++) {
+        int rc = idem__aws_profiles_get(profiles, *names, &value, error);
 
         if (rc != 0) {
-            return rc < 0 ? rc : refuse(profile, names[i], error);
+            return rc < 0 ? rc : refuse(profiles->name, *names, error);
         }
     }
     return 1;
 }
 
-/* ---- A role for a web identity ----------------------------------------- */
-
-struct role_settings {
-    char arn[VALUE_MAX];
-    char session[128];
-    char duration[16];
-    char token_path[VALUE_MAX];
-};
-
-static int read_settings(const struct idem__aws_profiles *profiles,
-                         const char *profile, struct role_settings *settings,
-                         struct idem_error *error)
-{
-    const struct {
-        const char *name;
-        char *buf;
-        size_t cap;
-    } all[] = {
-        {"role_arn", settings->arn, sizeof(settings->arn)},
-        {"role_session_name", settings->session, sizeof(settings->session)},
-        {"duration_seconds", settings->duration, sizeof(settings->duration)},
-        {"web_identity_token_file", settings->token_path,
-         sizeof(settings->token_path)},
-    };
-    size_t i;
-
-    for (i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
-        int rc = setting(profiles, profile, all[i].name, all[i].buf, all[i].cap,
-                         error);
-
-        if (rc < 0) {
-            return rc;
-        }
-    }
-    return settings->arn[0] != '\0' ? 0 : 1;
-}
-
-/* Assumes the role of the profile. Returns 1 if it has none. Refuses a role that needs
- * another profile's keys, a second factor or the like: the profile's own keys, if it has
- * any, are not the ones that the user wants for the work. */
-static int take_role(struct idem__aws_ask *ask,
-                     const struct idem__aws_profiles *profiles,
-                     struct idem__aws_credentials *ret,
-                     struct idem_error *error)
-{
-    struct role_settings settings;
-    char token[IDEM__AWS_TOKEN_MAX + 1];
-    struct idem__aws_role role = {
-        .arn = settings.arn,
-        .session = settings.session,
-        .duration = settings.duration,
-        .token = token,
-    };
-    int rc = read_settings(profiles, profiles->name, &settings, error);
-
-    if (rc != 0) {
-        return rc;
-    }
-    if (settings.token_path[0] == '\0') {
-        return refuse(profiles->name, "role_arn", error);
-    }
-    rc = idem__aws_read_token("web_identity_token_file", settings.token_path,
-                              token, sizeof(token), error);
-    if (rc == 0) {
-        rc = idem__aws_assume(ask, profiles, &role, ret, error);
-    }
-    explicit_bzero(token, sizeof(token));
-    return rc;
-}
-
 /* ---- A profile --------------------------------------------------------- */
 
+/* The own keys of a profile with a role are not the ones that the user wants for the
+ * work, and those of a profile that signs in are. */
 static int resolve(struct idem__aws_ask *ask,
                    const struct idem__aws_profiles *profiles,
                    struct idem__aws_credentials *ret, struct idem_error *error)
 {
-    char value[VALUE_MAX];
-    int rc = take_role(ask, profiles, ret, error);
+    static const char *const roles[] = {"role_arn", NULL};
+    static const char *const sign_ins[] = {"sso_session", "sso_start_url",
+                                           "sso_account_id", "login_session",
+                                           NULL};
+    struct idem_slice command;
+    int rc = refuse_any(profiles, roles, error);
 
     if (rc == 1) {
-        rc = static_keys(profiles, profiles->name, ret, error);
+        rc = static_keys(profiles, ret, error);
     }
     if (rc == 1) {
-        rc = refuse_others(profiles, profiles->name, error);
+        rc = refuse_any(profiles, sign_ins, error);
     }
     if (rc != 1) {
         return rc;
     }
-    rc = setting(profiles, profiles->name, "credential_process", value,
-                 sizeof(value), error);
+    rc =
+        idem__aws_profiles_get(profiles, "credential_process", &command, error);
     if (rc == 1) {
-        return idem__aws_source_process(ask, value, ret, error);
+        return idem__aws_source_process(ask, command, ret, error);
     }
     return rc < 0 ? rc : 1;
 }

@@ -14,6 +14,13 @@ enum {
 
 static const char who[] = "STS";
 
+/* A role to be assumed. */
+struct role {
+    const char *arn;
+    const char *session; /* NULL: a name of ours. */
+    const char *token;   /* The token of the web identity. */
+};
+
 /* ---- The answer -------------------------------------------------------- */
 
 static const char *find(const char *from, const char *end, const char *word)
@@ -108,8 +115,7 @@ static void copy_words(struct idem_slice words, char *buf, size_t cap)
 }
 
 static int say_refusal(const struct idem__aws_fetch *fetch,
-                       const struct idem__aws_role *role,
-                       struct idem_error *error)
+                       const struct role *role, struct idem_error *error)
 {
     struct idem_slice answer = idem_bytes(fetch->answer, fetch->answer_len);
     char code[48], message[80];
@@ -154,15 +160,13 @@ static void add_field(struct idem__buffer *form, const char *name,
     }
 }
 
-static void make_form(const struct idem__aws_role *role,
-                      struct idem__buffer *form)
+static void make_form(const struct role *role, struct idem__buffer *form)
 {
     add_field(form, "Action", "AssumeRoleWithWebIdentity");
     add_field(form, "Version", "2011-06-15");
     add_field(form, "RoleArn", role->arn);
     add_field(form, "RoleSessionName",
-              role->session[0] == '\0' ? "idem" : role->session);
-    add_field(form, "DurationSeconds", role->duration);
+              role->session == NULL ? "idem" : role->session);
     add_field(form, "WebIdentityToken", role->token);
 }
 
@@ -185,11 +189,11 @@ static int find_endpoint(const struct idem__aws_ask *ask,
     return rc;
 }
 
-int idem__aws_assume(struct idem__aws_ask *ask,
-                     const struct idem__aws_profiles *profiles,
-                     const struct idem__aws_role *role,
-                     struct idem__aws_credentials *ret,
-                     struct idem_error *error)
+/* Assumes the role at the STS of the user's region, or of ask->region. */
+static int assume(struct idem__aws_ask *ask,
+                  const struct idem__aws_profiles *profiles,
+                  const struct role *role, struct idem__aws_credentials *ret,
+                  struct idem_error *error)
 {
     struct idem__aws_fetch *fetch = &ask->fetch;
     char type[] =
@@ -236,12 +240,10 @@ int idem__aws_source_web(struct idem__aws_ask *ask,
 {
     static const char name[] = "AWS_WEB_IDENTITY_TOKEN_FILE";
     const char *path = idem__aws_env_value(ask->env, name);
-    const char *session =
-        idem__aws_env_value(ask->env, "AWS_ROLE_SESSION_NAME");
     char token[IDEM__AWS_TOKEN_MAX + 1];
-    struct idem__aws_role role = {
+    struct role role = {
         .arn = idem__aws_env_value(ask->env, "AWS_ROLE_ARN"),
-        .session = session == NULL ? "" : session,
+        .session = idem__aws_env_value(ask->env, "AWS_ROLE_SESSION_NAME"),
         .token = token,
     };
     struct idem__aws_profiles profiles;
@@ -262,7 +264,7 @@ int idem__aws_source_web(struct idem__aws_ask *ask,
     }
     rc = idem__aws_read_token(name, path, token, sizeof(token), ret_error);
     if (rc == 0) {
-        rc = idem__aws_assume(ask, &profiles, &role, ret, ret_error);
+        rc = assume(ask, &profiles, &role, ret, ret_error);
     }
     explicit_bzero(token, sizeof(token));
     idem__aws_profiles_finish(&profiles);

@@ -376,11 +376,8 @@ def a_web_identity_is_changed_for_a_role():
         equal(form(source.seen[0]), {**wanted, "WebIdentityToken": "canary.jwt+one/="})
         equal(form(source.seen[1]), {**wanted, "WebIdentityToken": "canary.jwt+two"})
         equal(source.seen[0].headers["Authorization"], None)
-        write(
-            ".aws/config",
-            f"[default]\nrole_arn = {ROLE}\nweb_identity_token_file = jwt\nendpoint_url = {source.url}\n",
-        )
-        equal(used(post()[1]), ["AKIDWEB3"])
+        del env["AWS_ROLE_SESSION_NAME"]
+        equal(used(post(env)[1]), ["AKIDWEB3"])
         equal(form(source.seen[2])["RoleSessionName"], "idem")
 
 
@@ -417,12 +414,13 @@ cat given.json
 
 @test
 def a_role_of_another_profile_comes_from_the_cli():
-    """A profile that takes a role in any other way is refused by a line that gives its
-    credentials: the AWS CLI assumes the role, and idem runs it."""
+    """A profile that takes a role is refused by a line that gives its credentials: the
+    AWS CLI assumes the role, and idem runs it."""
     for lines in (
         "source_profile = base\n",
         "source_profile = base\nmfa_serial = 1\n",
         "credential_source = Ec2InstanceMetadata\n",
+        "web_identity_token_file = jwt\n",
         "source_profile = work\n" + keys("AKIDBASE"),
         "",
     ):
