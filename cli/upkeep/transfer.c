@@ -6,6 +6,7 @@
 #include "process/host.h"
 #include "record/record.h"
 #include "text/json.h"
+#include "text/text.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
@@ -132,38 +133,13 @@ static struct idem_slice text_of(struct json_object *object, const char *name)
                       (size_t)json_object_get_string_len(member));
 }
 
-static int digit_of(char c)
-{
-    const char *digits = "0123456789abcdef";
-    const char *at = c == '\0' ? NULL : strchr(digits, c);
-
-    return at == NULL ? -1 : (int)(at - digits);
-}
-
-/* The bytes of @text, an even number of hex digits, to @buf. */
-static bool read_hex(struct idem_slice text, char *buf)
-{
-    const char *hex = text.base;
-    size_t i;
-
-    for (i = 0; i < text.len / 2; i++) {
-        int high = digit_of(hex[2 * i]);
-        int low = digit_of(hex[2 * i + 1]);
-
-        if (high < 0 || low < 0) {
-            return false;
-        }
-        buf[i] = (char)(high << 4 | low);
-    }
-    return true;
-}
-
 /* The bytes of NAME, or of NAME_hex where they are not valid text. */
 static bool read_name(struct json_object *object, const char *name, char *buf,
                       size_t max, struct idem_slice *ret_bytes)
 {
     struct idem_slice text = text_of(object, name);
     char name_hex[16];
+    size_t len;
 
     if (text.base != NULL && text.len <= max) {
         memcpy(buf, text.base, text.len);
@@ -172,13 +148,10 @@ static bool read_name(struct json_object *object, const char *name, char *buf,
     }
     (void)snprintf(name_hex, sizeof(name_hex), "%s_hex", name);
     text = text_of(object, name_hex);
-    if (text.base == NULL || text.len % 2 != 0 || text.len / 2 > max) {
+    if (text.base == NULL || !cli_unhex(text, (uint8_t *)buf, max, &len)) {
         return false;
     }
-    if (!read_hex(text, buf)) {
-        return false;
-    }
-    *ret_bytes = idem_bytes(buf, text.len / 2);
+    *ret_bytes = idem_bytes(buf, len);
     return true;
 }
 
@@ -294,13 +267,14 @@ static enum cli_transfer_kind read_header(struct json_object *object,
 {
     struct json_object *version;
     struct idem_slice id = text_of(object, "move");
+    size_t len;
 
     (void)json_object_object_get_ex(object, "idem_export", &version);
     t->version = json_object_get_int64(version);
     t->move = (struct idem_move){0};
     t->moves = json_object_object_get_ex(object, "move", NULL);
-    if (t->moves && (id.len != 2 * sizeof(t->move.id) ||
-                     !read_hex(id, (char *)t->move.id))) {
+    if (t->moves && (!cli_unhex(id, t->move.id, sizeof(t->move.id), &len) ||
+                     len != sizeof(t->move.id))) {
         return bad(t, "its \"move\" is not the id of one");
     }
     return CLI_TRANSFER_HEADER;
