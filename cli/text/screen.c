@@ -76,9 +76,7 @@ enum {
     EVERY_MS = 100,
     FROM_MS = 250,    /* Progress is shown after this time ... */
     FROM_DONE = 1000, /* ... or once this much is done. */
-    WIDTH_MIN = 20,
-    BAR_MAX = 40,
-    BAR_MIN = 8
+    WIDTH_MIN = 20
 };
 
 bool cli_progress_off;
@@ -128,28 +126,6 @@ static void time_text(uint64_t done, uint64_t all, int64_t ms, char buf[40])
     (void)snprintf(buf, 40, "  %s%s", span, all != 0 ? " left" : "");
 }
 
-/* "[====> ]" of @columns, or nothing if it does not fit. */
-static void bar_text(uint64_t done, uint64_t all, int columns,
-                     char buf[BAR_MAX + 2])
-{
-    int room = columns > BAR_MAX ? BAR_MAX : columns;
-    int full;
-    int i;
-
-    buf[0] = '\0';
-    if (all == 0 || room < BAR_MIN) {
-        return;
-    }
-    full = (int)((double)done / (double)all * (room - 3));
-    buf[0] = ' ';
-    buf[1] = '[';
-    for (i = 0; i < room - 3; i++) {
-        buf[2 + i] = i < full ? '=' : i == full ? '>' : ' ';
-    }
-    buf[room - 1] = ']';
-    buf[room] = '\0';
-}
-
 int cli_progress_line(const char *doing, uint64_t done, uint64_t all,
                       int64_t ms, int columns, char buf[CLI_PROGRESS_MAX])
 {
@@ -157,7 +133,6 @@ int cli_progress_line(const char *doing, uint64_t done, uint64_t all,
     char numbers[64];
     char rate[32];
     char time[40];
-    char bar[BAR_MAX + 2];
     int len;
 
     done = all != 0 && done > all ? all : done;
@@ -171,13 +146,7 @@ int cli_progress_line(const char *doing, uint64_t done, uint64_t all,
     }
     rate_text(done, ms, rate);
     time_text(done, all, ms, time);
-    bar_text(done, all,
-             cap - 1 -
-                 (int)(strlen(doing) + strlen(numbers) + strlen(rate) +
-                       strlen(time)),
-             bar);
-    len = snprintf(buf, (size_t)cap, "%s%s%s%s%s", doing, bar, numbers, rate,
-                   time);
+    len = snprintf(buf, (size_t)cap, "%s%s%s%s", doing, numbers, rate, time);
     return len < cap ? len : cap - 1;
 }
 

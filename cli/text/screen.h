@@ -21,7 +21,7 @@ bool cli_may_paint(void);
 
 /* The progress of long work: one line on the terminal of stderr.
  *
- *     copying [=========>          ]  45% 13050/29000  3210/s  4s left
+ *     copying  45% 13050/29000  3210/s  4s left
  *     exported 13050  3210/s  4s
  *
  * The line is shown on a terminal only, and not with --quiet. It is redrawn at most ten
