@@ -195,14 +195,8 @@ static bool work(struct purge *p)
 
 static int make_segments(struct purge *p, uint64_t n)
 {
-    const struct idem__dynamodb_store *store =
-        (const struct idem__dynamodb_store *)p->store;
     uint64_t i;
 
-    /* Only a Scan has segments. Records that are one partition are read by a Query. */
-    if (store->env.table.attrs[IDEM__ATTR_SORT][0] != '\0') {
-        n = 1;
-    }
     for (i = 0; i < n; i++) {
         struct segment *s = &p->segments[i];
 
