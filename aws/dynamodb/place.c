@@ -36,18 +36,6 @@ static int read_table(struct idem_slice text, struct idem__place_conf *conf,
     return 0;
 }
 
-static int hex_value(char c)
-{
-    static const char digits[] = "0123456789abcdefABCDEF";
-    const char *at = c == '\0' ? NULL : strchr(digits, c);
-
-    if (at == NULL) {
-        return -1;
-    }
-    return (int)(at - digits) < 16 ? (int)(at - digits)
-                                   : (int)(at - digits) - 6;
-}
-
 /* Copies a value, with "%XX" as one byte. False: it is empty, too long, has a NUL, or a "%"
  * without two digits. */
 static bool unescape(struct idem_slice text, char *to, size_t cap)
@@ -60,8 +48,8 @@ static bool unescape(struct idem_slice text, char *to, size_t cap)
         char c = p[i];
 
         if (c == '%') {
-            int high = i + 2 < text.len ? hex_value(p[i + 1]) : -1;
-            int low = i + 2 < text.len ? hex_value(p[i + 2]) : -1;
+            int high = i + 2 < text.len ? idem__hex_value(p[i + 1]) : -1;
+            int low = i + 2 < text.len ? idem__hex_value(p[i + 2]) : -1;
 
             if (high < 0 || low < 0) {
                 return false;
@@ -140,7 +128,6 @@ static int read_setting(const char *name, const char *value,
         bool *to;
     } words[] = {
         {"index", "on", "off", &conf->table.index},
-        {"pack", "on", "off", &conf->table.pack},
         {"clock", "host", "service", &conf->host_clock},
         {"insecure", "yes", "no", &conf->insecure},
     };
@@ -176,7 +163,7 @@ static int read_setting(const char *name, const char *value,
     return idem__error(
         error, IDEM_EINVALID,
         "unknown option \"%.60s\" in the store URL; a DynamoDB store takes region, "
-        "endpoint, layout, index, pack, clock, writer, insecure and cache, and "
+        "endpoint, layout, index, clock, writer, insecure and cache, and "
         "with a layout the names of its attributes: see idem-dynamodb(7)",
         name);
 }
@@ -206,12 +193,10 @@ int idem__place_read(const char *text, struct idem__place_conf *ret_conf,
 {
     const char *at = strchr(text, '?');
     size_t len = at == NULL ? strlen(text) : (size_t)(at - text);
-    const struct idem__layout_kind *kind;
     int rc;
 
     memset(ret_conf, 0, sizeof(*ret_conf));
     ret_conf->table.index = true;
-    ret_conf->table.pack = true;
     if (strncmp(text, "//", 2) != 0) {
         return idem__error(ret_error, IDEM_EINVALID,
                            "store: write dynamodb://TABLE or "
@@ -225,9 +210,8 @@ int idem__place_read(const char *text, struct idem__place_conf *ret_conf,
         len = at == NULL ? strlen(start) : (size_t)(at - start);
         rc = read_pair(idem_bytes(start, len), ret_conf, ret_error);
     }
-    kind = idem__layout_of(&ret_conf->table);
-    ret_conf->table.index = ret_conf->table.index && kind->index;
-    ret_conf->table.pack = ret_conf->table.pack && kind->parts;
+    ret_conf->table.index =
+        ret_conf->table.index && idem__layout_of(&ret_conf->table)->index;
     return rc != 0 ? rc : idem__layout_settle(&ret_conf->table, ret_error);
 }
 

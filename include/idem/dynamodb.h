@@ -36,7 +36,6 @@ extern const struct idem_store_kind idem_dynamodb_kind;
  *                with a layout: names of attributes that differ from its defaults,
  *                see docs/layouts.md
  *     index      off: the table has no index "open"; a list scans the table
- *     pack       off: do not compress large results with zstd
  *     clock      host: the store's time is this machine's clock, which you know
  *                to be right; by default the service's answers tell the time
  *     writer     of a global table: the one region whose processes write; a

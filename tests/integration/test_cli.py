@@ -458,7 +458,7 @@ WITHOUT_HELP = [
     ("list --store dynamodb://", 'invalid table name "": use 3 to 255 of a-z A-Z 0-9 _ - .'),
     ("list --store 'sqlite:i.db?foo=1'", 'unknown option "foo=1" in the store\'s URL; a SQLite store takes group=NAME, network=yes and create=no, joined by "&"'),
     ("list --store 'dynamodb://idem?region=eu-central-1&foo=1'",
-     'unknown option "foo" in the store URL; a DynamoDB store takes region, endpoint, layout, index, pack, clock, writer, insecure and cache, and with a layout the names of its attributes: see idem-dynamodb(7)'),
+     'unknown option "foo" in the store URL; a DynamoDB store takes region, endpoint, layout, index, clock, writer, insecure and cache, and with a layout the names of its attributes: see idem-dynamodb(7)'),
     ("list --store 'dynamodb://idem?layout=powertools'",
      'unknown layout "powertools" in the store URL; the layouts are powertools-python, powertools-typescript, lock-token, idempotency-store and http-idempotency'),
     ("list --store 'dynamodb://idem?key-attr=pk'",

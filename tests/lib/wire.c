@@ -139,7 +139,6 @@ void wire_init(struct wire *wire, bool claims)
     table_init(&wire->table, "table");
     (void)strcpy(wire->env.table.name, "table");
     wire->env.table.index = true;
-    wire->env.table.pack = true;
     wire->env.base.host.random = no_random;
     wire->env.base.scratch = wire->scratch;
     wire->env.base.claims = claims ? idem__claims_create() : NULL;

@@ -37,7 +37,6 @@ static void born(struct process *process)
     env->base.scratch = process->scratch;
     (void)strcpy(env->table.name, cloud_table);
     env->table.index = true;
-    env->table.pack = true;
 }
 
 static void init(struct idem__flight *task, const struct process *process)

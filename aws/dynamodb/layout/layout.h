@@ -51,7 +51,6 @@ struct idem__table_conf {
      * the usual name here yet. Our own layout has fixed names, which are not here. */
     char attrs[IDEM__ATTRS][IDEM__ATTR_MAX + 1];
     bool index; /* Open records are in the index "open". */
-    bool pack;  /* Large results are packed. */
 };
 
 /* Memory that a task keeps from one reading of an item to the next. */

@@ -247,7 +247,7 @@ static void place(struct idem__task *task, struct idem__transfer *t,
     if (idem__item_size(&task->item, task->base.head.len) <= IDEM__UNIT) {
         return;
     }
-    if (task->env->table.pack && idem__pack(bytes, &t->stored)) {
+    if (idem__pack(bytes, &t->stored)) {
         body->packed = true;
         body->stored = idem__buffer_slice(&t->stored);
         if (idem__item_size(&task->item, task->base.head.len) <= IDEM__UNIT) {

@@ -13,11 +13,11 @@ TEST(place, isRead)
     assert_string_equal(conf.table.name, "orders");
     assert_string_equal(conf.region, "");
     assert_string_equal(conf.endpoint, "");
-    assert_true(conf.table.index && conf.table.pack);
+    assert_true(conf.table.index);
     assert_true(!conf.host_clock && !conf.insecure);
     assert_int_equal(conf.cache_ms, 0);
 
-    assert_ok(idem__place_read("//a-b_c.D9?region=eu-west-1&index=off&pack=off"
+    assert_ok(idem__place_read("//a-b_c.D9?region=eu-west-1&index=off"
                                "&clock=host&insecure=yes&writer=eu-west-2"
                                "&cache=30s"
                                "&endpoint=http://127.0.0.1:8000/x",
@@ -26,7 +26,7 @@ TEST(place, isRead)
     assert_string_equal(conf.region, "eu-west-1");
     assert_string_equal(conf.writer, "eu-west-2");
     assert_string_equal(conf.endpoint, "http://127.0.0.1:8000/x");
-    assert_true(!conf.table.index && !conf.table.pack);
+    assert_true(!conf.table.index);
     assert_true(conf.host_clock && conf.insecure);
     assert_int_equal(conf.cache_ms, 30000);
 
@@ -48,7 +48,7 @@ TEST(place, hasALayout)
     assert_ok(
         idem__place_read("//orders?layout=lock-token&index=on", &conf, &why));
     assert_string_equal(conf.table.layout->name, "lock-token");
-    assert_true(!conf.table.index && !conf.table.pack);
+    assert_true(!conf.table.index);
     assert_ok(idem__place_write(&conf, &endpoint, url, &why));
     assert_string_equal(
         url, "dynamodb://orders?region=&endpoint=&layout=lock-token");
@@ -130,7 +130,7 @@ TEST(place, isRefused)
         {"//orders?a-name-with-more-bytes-than-any-has=1", "NAME=VALUE"},
         {"//orders?colour=red", "colour"},
         {"//orders?index=maybe", "index"},
-        {"//orders?pack=yes", "pack"},
+        {"//orders?pack=off", "pack"},
         {"//orders?clock=mine", "clock"},
         {"//orders?cache=0s", "cache: \"0s\" is not a time from 1ms to 1h"},
         {"//orders?cache=61m", "1h"},
