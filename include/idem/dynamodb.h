@@ -110,11 +110,9 @@ struct idem_dynamodb_purged;
 struct idem_dynamodb_purge_options {
     size_t size;  /* sizeof, set by IDEM_DYNAMODB_PURGE_OPTIONS_INIT. */
     uint64_t max; /* Records to delete at most; 0: all. */
-    /* The most units to read and write in a second, but for one page of each segment;
-     * 0: IDEM_DYNAMODB_PURGE_UNITS. */
+    /* The most units to read and write in a second, but for one page; 0:
+     * IDEM_DYNAMODB_PURGE_UNITS. */
     uint64_t units_per_second;
-    /* Segments of the table to read at the same time, at most 64; 0: 8. */
-    unsigned segments;
     /* Called after each page, unless it is NULL. Stops the purge if it does not
      * return 0. */
     int (*progress)(void *ctx, const struct idem_dynamodb_purged *purged);
@@ -122,7 +120,7 @@ struct idem_dynamodb_purge_options {
 };
 #define IDEM_DYNAMODB_PURGE_OPTIONS_INIT                                       \
     {                                                                          \
-        sizeof(struct idem_dynamodb_purge_options), 0, 0, 0, NULL, NULL        \
+        sizeof(struct idem_dynamodb_purge_options), 0, 0, NULL, NULL           \
     }
 
 /* The result of a purge. */
@@ -144,15 +142,13 @@ struct idem_dynamodb_purged {
     }
 
 /* Deletes the records of @store's table that are past their retention, and parts of
- * bodies without a record, like idem_purge(), but with more pages in flight and within
- * a budget of units. When the service throttles a request, the purge halves its pace,
- * once a second at most, because it shares the table with the application; the pace
- * recovers within ten seconds. A page that is throttled for too long starts again, up
- * to eight times. Deletes are conditional: a record that has changed since it was read
- * stays. A purge that fails midway sets *@ret_purged to what it has done.
+ * bodies without a record, like idem_purge(), but within a budget of units: after each
+ * page of at most 100 items it rests until the budget has paid for the page. A page that
+ * is throttled for too long starts again, up to eight times. Deletes are conditional: a
+ * record that has changed since it was read stays. A purge that fails midway sets
+ * *@ret_purged to what it has done.
  *
- * IDEM_EINVALID  The store is not a DynamoDB store, a size is not set, or segments is
- *                too large.
+ * IDEM_EINVALID  The store is not a DynamoDB store, or a size is not set.
  * IDEM_EUNAVAILABLE, IDEM_ECONFIG, IDEM_EDENIED, IDEM_ECORRUPT, IDEM_ENOMEM
  */
 int idem_dynamodb_purge(struct idem_store *store,

@@ -262,18 +262,12 @@ const char *idem__request_scan(struct idem__buffer *out,
 
 const char *idem__request_sweep(struct idem__buffer *out,
                                 const struct idem__table_conf *table,
-                                const struct idem__sweep *sweep)
+                                struct idem_slice after, uint64_t limit)
 {
-    add_page(out, table, sweep->limit);
+    add_page(out, table, limit);
     idem__buffer_str(out, BILLED);
     add_filter(out, idem__layout_of(table)->sweep_filter);
-    if (sweep->segments > 1) {
-        idem__buffer_str(out, ",\"Segment\":");
-        idem__buffer_u64(out, sweep->segment);
-        idem__buffer_str(out, ",\"TotalSegments\":");
-        idem__buffer_u64(out, sweep->segments);
-    }
-    add_after(out, table, sweep->after);
+    add_after(out, table, after);
     return IDEM__TARGET("Scan");
 }
 

@@ -64,21 +64,12 @@ const char *idem__request_scan(struct idem__buffer *out,
                                const struct idem__table_conf *table,
                                struct idem_slice after, uint64_t limit);
 
-/* A page of a purge. Each deletion is conditional on what was read, so the page is not read
- * strongly, which costs half. */
-struct idem__sweep {
-    struct idem_slice after; /* As above. */
-    uint64_t limit;
-    /* Which of @segments, from 0 on; 0 of 0: the whole table. */
-    uint64_t segment;
-    uint64_t segments;
-};
-
-/* Reads such a page with the parts of bodies, but without their bytes. Returns the target.
- * This request and those that delete ask the service which capacity they took. */
+/* Reads a page of a purge: with the parts of bodies, but without their bytes. Each deletion
+ * is conditional on what was read, so the page is not read strongly, which costs half. This
+ * request and those that delete ask the service which capacity they took. */
 const char *idem__request_sweep(struct idem__buffer *out,
                                 const struct idem__table_conf *table,
-                                const struct idem__sweep *sweep);
+                                struct idem_slice after, uint64_t limit);
 
 /* Reads a page of the shard @shard of the index after the item (@after, @since). */
 void idem__request_query(struct idem__buffer *out,

@@ -112,36 +112,4 @@ void idem__table_check_backups(const struct idem__table_check *check,
 void idem__table_check_clock(const struct idem__table_check *check,
                              int64_t off_ms, int64_t err_ms);
 
-/* ---- A budget: purge_table.c ----
- *
- * Limits how fast a purge uses capacity units. Pure: times come from the caller.
- *
- * Nobody knows the units of a page before it is done. So a page may begin while the budget
- * is not overdrawn, and each segment overdraws it by one page at most. Unused budget
- * collects for a second at most.
- *
- * Each throttle halves the pace, at most once a second, so that others who share the table
- * get their part. The pace recovers by a tenth of the full one in each second. */
-
-struct idem__budget {
-    double full;          /* Units in a second while nothing is throttled. */
-    double pace;          /* Units in a second now. */
-    double left;          /* Units; below 0: overdrawn. */
-    double used;          /* Units since used_from_ms. */
-    int64_t used_from_ms; /* The time of the last throttle, or of the start. */
-    int64_t at_ms;        /* The time up to which left is counted. */
-};
-
-void idem__budget_init(struct idem__budget *budget, uint64_t units_per_second,
-                       int64_t now_ms);
-
-/* Takes @units from the budget. */
-void idem__budget_use(struct idem__budget *budget, double units);
-
-/* Slows down, because the service has throttled a request. */
-void idem__budget_throttled(struct idem__budget *budget, int64_t now_ms);
-
-/* Returns 0 if more work may begin now, else the ms after which to ask again. */
-int64_t idem__budget_wait_ms(struct idem__budget *budget, int64_t now_ms);
-
 #endif

@@ -382,18 +382,15 @@ idem__state idem__purge_scan_answered(struct idem__task *task,
 
 idem__state idem__purge_scan_ask(struct idem__task *task)
 {
-    const uint64_t *from = task->base.op->u.purge.from;
-    uint64_t limit = from[IDEM__PURGE_LIMIT];
-    struct idem__sweep sweep = {
-        .after = idem__walk_cursor(task->base.op->u.purge.cursor),
-        .limit =
-            limit == 0 || limit > IDEM__HEADS_GET ? IDEM__HEADS_GET : limit,
-        .segment = from[IDEM__PURGE_SEGMENT],
-        .segments = from[IDEM__PURGE_SEGMENTS],
-    };
+    uint64_t limit = task->base.op->u.purge.from[IDEM__PURGE_LIMIT];
 
-    return idem__task_ask(task, idem__request_sweep(idem__task_out(task),
-                                                    &task->env->table, &sweep));
+    return idem__task_ask(
+        task,
+        idem__request_sweep(idem__task_out(task), &task->env->table,
+                            idem__walk_cursor(task->base.op->u.purge.cursor),
+                            limit == 0 || limit > IDEM__HEADS_GET
+                                ? IDEM__HEADS_GET
+                                : limit));
 }
 
 idem__state idem__purge_step(struct idem__task *task)

@@ -243,9 +243,7 @@ idem__answered_fn idem__limit_trim_answered;
 
 /* The indexes of purge.from. */
 enum {
-    IDEM__PURGE_SEGMENT = 0, /* Which of SEGMENTS, from 0 on; 0 of 0: all. */
-    IDEM__PURGE_SEGMENTS,
-    IDEM__PURGE_LIMIT, /* Items of a page; 0: IDEM__HEADS_GET, the most. */
+    IDEM__PURGE_LIMIT = 0, /* Items of a page; 0: IDEM__HEADS_GET, the most. */
     /* The op adds to these. */
     IDEM__PURGE_READ,      /* Capacity that its requests took, in half units. */
     IDEM__PURGE_WRITE,     /* The same. */
