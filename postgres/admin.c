@@ -13,7 +13,10 @@
 #include <string.h>
 
 enum {
-    TEXT_MAX = 12 * 1024
+    TEXT_MAX = 12 * 1024,
+    /* How long a call waits for a silent server. The server itself ends a statement after
+     * 30 s (statement_timeout), and its wait for a lock after 10 s (lock_timeout). */
+    ANSWER_MS = 15 * 1000,
 };
 
 static void be_quiet(void *arg, const PGresult *result)
@@ -30,14 +33,14 @@ bool idem__pg_admin_answers(const PGconn *conn)
 
 /* ---- Waiting ---- */
 
-/* Waits until the socket is ready for libpq. False: it was not within @ms. */
-static bool await_socket(PGconn *conn, bool writes, int64_t ms)
+/* Waits until the socket is ready for libpq. False: it was not within ANSWER_MS. */
+static bool await_socket(PGconn *conn, bool writes)
 {
     struct pollfd fd = {
         .fd = PQsocket(conn),
         .events = writes ? POLLIN | POLLOUT : POLLIN,
     };
-    int64_t until_ms = idem__time_add(idem__mono_ms(), ms);
+    int64_t until_ms = idem__time_add(idem__mono_ms(), ANSWER_MS);
     int64_t left_ms;
     int rc;
 
@@ -49,13 +52,13 @@ static bool await_socket(PGconn *conn, bool writes, int64_t ms)
 }
 
 /* Sends the rest of the query, and receives until a result is complete. False: the server
- * was silent for @ms. A large answer may take longer, as long as more of it comes. */
-static bool exchange(PGconn *conn, int64_t ms)
+ * was silent for ANSWER_MS. A large answer may take longer, as long as more of it comes. */
+static bool exchange(PGconn *conn)
 {
     int left = PQflush(conn);
 
     while (left > 0 || (left == 0 && PQisBusy(conn))) {
-        if (!await_socket(conn, left > 0, ms)) {
+        if (!await_socket(conn, left > 0)) {
             return false;
         }
         if (PQconsumeInput(conn) != 1) {
@@ -66,23 +69,23 @@ static bool exchange(PGconn *conn, int64_t ms)
     return true;
 }
 
-/* Returns the last result, or the first one that is an error. NULL: nothing came for @ms,
+/* Returns the last result, or the first one that is an error. NULL: nothing came in time,
  * and the connection cannot be used any more. */
 static PGresult *await(PGconn *conn, const struct idem__pg_place *place,
-                       int64_t ms, struct idem_error *error)
+                       struct idem_error *error)
 {
     PGresult *last = NULL;
 
     for (;;) {
         PGresult *result;
 
-        if (!exchange(conn, ms)) {
+        if (!exchange(conn)) {
             PQclear(last);
             (void)idem__error(
                 error, IDEM_EUNAVAILABLE,
-                "timed out after %lld s waiting for PostgreSQL "
+                "timed out after %d s waiting for PostgreSQL "
                 "(%.100s); check whether the server hangs, then run this again",
-                (long long)ms / 1000, place->endpoint);
+                ANSWER_MS / 1000, place->endpoint);
             return NULL;
         }
         result = PQgetResult(conn);
@@ -113,7 +116,7 @@ static PGresult *take_good(PGresult *result, const struct idem__pg_place *place,
 
 /* Waits for the answer to a query. @sent: whether libpq took the query (1). */
 static PGresult *answer(PGconn *conn, const struct idem__pg_place *place,
-                        int sent, int64_t ms, struct idem_error *error)
+                        int sent, struct idem_error *error)
 {
     PGresult *result;
 
@@ -123,7 +126,7 @@ static PGresult *answer(PGconn *conn, const struct idem__pg_place *place,
                           place->endpoint);
         return NULL;
     }
-    result = await(conn, place, ms, error);
+    result = await(conn, place, error);
     return result == NULL ? NULL : take_good(result, place, error);
 }
 
@@ -165,7 +168,7 @@ int idem__pg_admin_open(const struct idem__pg_place *place, PGconn **ret_conn,
     PQclear(idem__pg_admin_run(conn, place,
                                "SET statement_timeout = '30s';"
                                " SET lock_timeout = '10s'",
-                               IDEM__PG_ANSWER_MS, ret_error));
+                               ret_error));
     if (!idem__pg_admin_answers(conn)) {
         PQfinish(conn);
         return ret_error->code;
@@ -177,8 +180,7 @@ int idem__pg_admin_open(const struct idem__pg_place *place, PGconn **ret_conn,
 /* ---- Statements ---- */
 
 PGresult *idem__pg_admin_run(PGconn *conn, const struct idem__pg_place *place,
-                             const char *sql, int64_t ms,
-                             struct idem_error *ret_error)
+                             const char *sql, struct idem_error *ret_error)
 {
     char text[TEXT_MAX];
     size_t len = 0;
@@ -193,7 +195,7 @@ PGresult *idem__pg_admin_run(PGconn *conn, const struct idem__pg_place *place,
         }
     }
     text[len] = '\0';
-    return answer(conn, place, PQsendQuery(conn, text), ms, ret_error);
+    return answer(conn, place, PQsendQuery(conn, text), ret_error);
 }
 
 PGresult *idem__pg_admin_run_params(PGconn *conn,
@@ -217,7 +219,7 @@ PGresult *idem__pg_admin_run_params(PGconn *conn,
                    PQsendQueryParams(conn, text, (int)params->len,
                                      params->types, values, lengths, formats,
                                      /* resultFormat= */ 1),
-                   IDEM__PG_ANSWER_MS, ret_error);
+                   ret_error);
     }
     idem__pg_params_reset(params);
     return result;
@@ -251,8 +253,7 @@ int idem_postgres_template(const char *place, char *buf, size_t cap,
 static int ask(PGconn *conn, const struct idem__pg_place *place,
                const char *sql, struct idem_error *error)
 {
-    PGresult *result =
-        idem__pg_admin_run(conn, place, sql, IDEM__PG_ANSWER_MS, error);
+    PGresult *result = idem__pg_admin_run(conn, place, sql, error);
     int rc;
 
     if (result == NULL) {
@@ -267,8 +268,7 @@ static int ask(PGconn *conn, const struct idem__pg_place *place,
 static int run(PGconn *conn, const struct idem__pg_place *place,
                const char *sql, struct idem_error *error)
 {
-    PGresult *result =
-        idem__pg_admin_run(conn, place, sql, IDEM__PG_ANSWER_MS, error);
+    PGresult *result = idem__pg_admin_run(conn, place, sql, error);
 
     PQclear(result);
     return result == NULL ? error->code : 0;

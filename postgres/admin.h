@@ -10,14 +10,6 @@
 #include <libpq-fe.h>
 #include <idem/check.h>
 
-/* How long a call waits for a silent server. The server itself ends a statement after 30 s
- * (statement_timeout), and its wait for a lock after 10 s (lock_timeout). */
-enum {
-    IDEM__PG_ANSWER_MS = 15 * 1000,
-    IDEM__PG_SCAN_MS =
-        35 * 1000, /* For a statement that reads a whole table. */
-};
-
 /* Connects, within place->connect_ms for each address of each host. Returns 0, or the code
  * of the error, and sets *@ret_conn to NULL then. */
 int idem__pg_admin_open(const struct idem__pg_place *place, PGconn **ret_conn,
@@ -28,11 +20,10 @@ int idem__pg_admin_open(const struct idem__pg_place *place, PGconn **ret_conn,
 bool idem__pg_admin_answers(const PGconn *conn);
 
 /* Runs @sql, which may be several statements, with "@" for the schema. Returns the result
- * of the last one, as text. NULL: it failed, or nothing came for @ms. *@ret_error has the
+ * of the last one, as text. NULL: it failed, or nothing came for 15 s. *@ret_error has the
  * reason; IDEM_EUNAVAILABLE means that the server may have done it. */
 PGresult *idem__pg_admin_run(PGconn *conn, const struct idem__pg_place *place,
-                             const char *sql, int64_t ms,
-                             struct idem_error *ret_error);
+                             const char *sql, struct idem_error *ret_error);
 
 /* Runs @sql with @params, and empties them. The result is binary; NULL as above. */
 PGresult *idem__pg_admin_run_params(PGconn *conn,

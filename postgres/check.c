@@ -39,8 +39,8 @@ static PGresult *row(struct idem__pg_check *check, const char *about,
                      const char *sql)
 {
     struct idem_error error;
-    PGresult *result = idem__pg_admin_run(check->conn, check->place, sql,
-                                          IDEM__PG_ANSWER_MS, &error);
+    PGresult *result =
+        idem__pg_admin_run(check->conn, check->place, sql, &error);
 
     if (result == NULL || PQntuples(result) == 0) {
         check->code = result == NULL ? error.code : IDEM_ECONFIG;

@@ -108,31 +108,6 @@ static bool is_stopped(const struct idem__pg_check *check,
            options->progress(options->ctx, walk->records, 0) != 0;
 }
 
-/* Reports rows whose id has another length: no key leads to them, no verb touches them,
- * and the walk leaves them out. */
-static void check_ids(struct idem__pg_check *check)
-{
-    struct idem_error error = {0};
-    PGresult *result = idem__pg_admin_run(check->conn, check->place,
-                                          "SELECT count(*) FROM @.idem_record"
-                                          " WHERE octet_length(id) <> 32",
-                                          IDEM__PG_SCAN_MS, &error);
-
-    if (result == NULL || PQntuples(result) == 0) {
-        idem__pg_tell(check, IDEM_GRADE_SKIP, "records", NULL,
-                      "the ids of the rows were not checked: %.200s",
-                      error.text);
-    } else if (strcmp(PQgetvalue(result, 0, 0), "0") != 0) {
-        idem__pg_tell(
-            check, IDEM_GRADE_BAD, "records",
-            "find out who wrote them, and delete them.",
-            "%.20s rows have an id that idem did not make, and appear in no "
-            "list",
-            PQgetvalue(result, 0, 0));
-    }
-    PQclear(result);
-}
-
 void idem__pg_check_records(struct idem__pg_check *check)
 {
     struct walk walk = {.records = 0};
@@ -160,9 +135,6 @@ void idem__pg_check_records(struct idem__pg_check *check)
                       "%llu records can be trusted, with their results and "
                       "inputs",
                       (unsigned long long)walk.records);
-    }
-    if (rc >= 0 && !part) {
-        check_ids(check);
     }
     if (part) {
         idem__pg_tell(check, IDEM_GRADE_SKIP, "records", NULL,

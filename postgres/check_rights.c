@@ -70,8 +70,8 @@ static void add_lack(struct rights *rights, const char *right,
 static PGresult *run(struct idem__pg_check *check, const char *sql)
 {
     struct idem_error error;
-    PGresult *result = idem__pg_admin_run(check->conn, check->place, sql,
-                                          IDEM__PG_ANSWER_MS, &error);
+    PGresult *result =
+        idem__pg_admin_run(check->conn, check->place, sql, &error);
 
     if (result == NULL) {
         check->code = error.code;
@@ -160,55 +160,6 @@ static bool look_at_table(struct idem__pg_check *check, struct rights *rights,
     return true;
 }
 
-/* Checks the function that BARRIER calls, by which the first batch of a connection waits
- * for replicas. Every role may call it unless somebody has revoked that. Its arguments
- * differ between versions of PostgreSQL. False as above. */
-static bool look_at_function(struct idem__pg_check *check,
-                             struct rights *rights)
-{
-    PGresult *result =
-        run(check, "SELECT p.oid::regprocedure::text FROM pg_catalog.pg_proc p"
-                   " JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace"
-                   " WHERE n.nspname = 'pg_catalog'::name"
-                   " AND p.proname = 'pg_logical_emit_message'::name"
-                   " AND p.proargtypes[2] = 'text'::regtype::oid"
-                   " AND NOT has_function_privilege(p.oid, 'EXECUTE'::text)");
-    char object[160];
-
-    if (result == NULL) {
-        return false;
-    }
-    if (PQntuples(result) > 0) {
-        (void)snprintf(object, sizeof(object), "FUNCTION %.140s",
-                       PQgetvalue(result, 0, 0));
-        add_lack(rights, "EXECUTE", "the function pg_logical_emit_message",
-                 object);
-    }
-    PQclear(result);
-    return true;
-}
-
-/* Checks the language plpgsql: WAIT, which a purge runs before it deletes, is a block of
- * it. Every database has it, and every role may use it, unless somebody has revoked that.
- * False as above. */
-static bool look_at_language(struct idem__pg_check *check,
-                             struct rights *rights)
-{
-    PGresult *result =
-        run(check, "SELECT coalesce(bool_or(has_language_privilege(l.oid,"
-                   " 'USAGE'::text)), false) FROM pg_catalog.pg_language l"
-                   " WHERE l.lanname = 'plpgsql'::name");
-
-    if (result == NULL) {
-        return false;
-    }
-    if (strcmp(PQgetvalue(result, 0, 0), "t") != 0) {
-        add_lack(rights, "USAGE", "the language plpgsql", "LANGUAGE plpgsql");
-    }
-    PQclear(result);
-    return true;
-}
-
 static void tell_missing(struct idem__pg_check *check,
                          const struct rights *rights)
 {
@@ -257,10 +208,6 @@ bool idem__pg_check_rights(struct idem__pg_check *check)
         if (!look_at_table(check, &rights, &tables[i])) {
             return false;
         }
-    }
-    if (!look_at_function(check, &rights) ||
-        !look_at_language(check, &rights)) {
-        return false;
     }
     if (rights.missing[0] != '\0') {
         tell_missing(check, &rights);
