@@ -219,14 +219,13 @@ int idem_open(const char *url, const struct idem_open_options *options,
 struct idem_store_kind;
 
 /* Lets idem_open() find @kind, such as idem_dynamodb_kind of <idem/dynamodb.h>, in a
- * program that is linked statically. @kind must stay valid. Registering the same kind
- * again changes nothing. Without this function, idem_open() looks for the symbol
- * idem_SCHEME_kind in this program and its libraries, then loads libidem-SCHEME.so.0
- * from the system's library path; a set-user-ID or set-group-ID program loads nothing.
+ * program that is linked statically. @kind must stay valid. Without this function,
+ * idem_open() looks for the kind in this program and its libraries, then loads
+ * libidem-aws.so.0 or libidem-postgres.so.0 from the system's library path; a set-user-ID
+ * or set-group-ID program loads nothing.
  *
- * IDEM_EINVALID  The scheme is not valid, or another kind has it.
+ * IDEM_EINVALID  libidem does not know the scheme of @kind.
  * IDEM_ECONFIG   @kind was built for another version of libidem.
- * IDEM_EFULL     16 kinds are registered.
  */
 int idem_kind_register(const struct idem_store_kind *kind,
                        struct idem_error *ret_error);

@@ -333,7 +333,6 @@ const struct idem_store_kind idem_dynamodb_kind = {
     .abi = IDEM_STORE_ABI,
     .size = sizeof(struct idem_store_kind),
     .scheme = "dynamodb",
-    .example = "dynamodb://TABLE",
     .open = idem_dynamodb_open,
     .create = idem_dynamodb_create,
     .check = idem_dynamodb_check,

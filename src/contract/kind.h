@@ -1,16 +1,17 @@
 /* kind.h: how idem_open() finds the store of a URL.
  *
- * A URL is "SCHEME:PLACE", and each scheme has a kind of store. "sqlite" and
- * "memory" are in libidem. It looks for any other kind in this order:
+ * A URL is "SCHEME:PLACE", and each scheme has a kind of store. "sqlite" and "memory" are
+ * in libidem, "dynamodb" in libidem-aws, "postgres" and "postgresql" in libidem-postgres.
+ * It looks for a kind of another library in this order:
  *
- *     1. among the kinds that this program has registered
- *     2. as the symbol idem_SCHEME_kind of this program or of a library that it is
- *        linked with
- *     3. as that symbol of libidem-SCHEME.so.0, which is loaded from the system's
- *        library path, stays loaded, and may itself need other libraries
+ *     1. the one that this program has registered
+ *     2. the symbol idem_SCHEME_kind of this program or of a library that it is linked
+ *        with
+ *     3. that symbol of the library, which is loaded from the system's library path,
+ *        stays loaded, and may itself need other libraries
  *
- * It never loads a path from a URL, and a set-user-ID or set-group-ID program loads
- * nothing: such a program registers its kinds, as a static program does.
+ * A set-user-ID or set-group-ID program loads nothing: such a program registers its
+ * kinds, as a static program does.
  */
 #ifndef IDEM_CONTRACT_KIND_H
 #define IDEM_CONTRACT_KIND_H
@@ -19,20 +20,9 @@
 
 #include <idem/check.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #pragma GCC visibility push(default)
 
 struct idem_statement;
-
-enum {
-    /* Of a scheme: a lower-case letter, then lower-case letters and digits. */
-    IDEM_SCHEME_MAX = 16,
-    /* Kinds that a program may register. */
-    IDEM_KINDS_MAX = 16
-};
 
 /* The version of the structures that libidem shares with libidem-aws and
  * libidem-postgres. All three belong to one build: raise it with any change that all
@@ -42,10 +32,9 @@ enum {
 /* A kind of store. abi and size come first: the library compares them before it reads
  * any other member, and refuses a kind of another build. */
 struct idem_store_kind {
-    uint32_t abi;        /* IDEM_STORE_ABI */
-    uint32_t size;       /* sizeof(struct idem_store_kind) */
-    const char *scheme;  /* "dynamodb" */
-    const char *example; /* A URL, for messages: "dynamodb://TABLE" */
+    uint32_t abi;       /* IDEM_STORE_ABI */
+    uint32_t size;      /* sizeof(struct idem_store_kind) */
+    const char *scheme; /* "dynamodb" */
     /* Like idem_open(), with the part of the URL after "SCHEME:". */
     int (*open)(const char *place, const struct idem_open_options *options,
                 struct idem_store **ret_store, struct idem_error *ret_error);
@@ -74,7 +63,7 @@ struct idem_store_kind {
 /* Finds the kind of the store @url, and sets *@ret_place to the part of @url after the
  * colon. Loads a library if it has to.
  *
- * IDEM_EINVALID  @url does not begin with a scheme, or no such kind is installed.
+ * IDEM_EINVALID  @url does not begin with a scheme that has a kind.
  * IDEM_ECONFIG   The library or the package of the kind is missing, cannot be loaded,
  *                or is of another version; the sentence says which, and what to
  *                install.
@@ -83,9 +72,5 @@ int idem__kind_find(const char *url, const struct idem_store_kind **ret_kind,
                     const char **ret_place, struct idem_error *ret_error);
 
 #pragma GCC visibility pop
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

@@ -25,10 +25,6 @@
 
 #include "contract/store.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #pragma GCC visibility push(default)
 
 /* ---- One op over a table of records ------------------------------------ */
@@ -231,9 +227,5 @@ void idem__op_answer_all(struct idem_op *ops);
 bool idem__queue_has_sleeper(struct idem_queue *queue);
 
 #pragma GCC visibility pop
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

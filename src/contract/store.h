@@ -45,10 +45,6 @@
 #include <idem/limit.h>
 #include <idem/operator.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #pragma GCC visibility push(default)
 
 /* ---- Time -------------------------------------------------------------- */
@@ -524,9 +520,5 @@ int idem__record_check_body(struct idem_slice body, uint64_t len,
                             const uint8_t digest[16]);
 
 #pragma GCC visibility pop
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif
