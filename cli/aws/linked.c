@@ -1,5 +1,5 @@
-/* A static program contains the libraries that forward.c and idem_open() would load; their
- * kinds of stores are registered before main(). */
+/* A static program, and one of the tests, contains the libraries that forward.c and
+ * idem_open() would load; their kinds of stores are registered before main(). */
 
 #include <idem.h>
 #include <idem/dynamodb.h>
