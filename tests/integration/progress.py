@@ -1,5 +1,6 @@
 """Long work shows on a terminal how far it has come, and nowhere else."""
 
+import contextlib
 import os
 import re
 import tempfile
@@ -8,7 +9,8 @@ import time
 
 from box import case, locked
 from files import read_bytes
-from patience import PATIENCE
+from patience import PATIENCE, until
+from procfs import descendants, until_it_waits
 from records import NEVER, line_of, write_export
 from tap import PROGRAM, Idem, equal, main, note, run, test
 from terminals import at_terminal
@@ -156,6 +158,12 @@ def what_looks_at_everything_counts():
 WORK = "echo $$ > pid; read x < gate"
 
 
+def is_reconcile(pid):
+    with contextlib.suppress(OSError):
+        return b"\0reconcile\0" in read_bytes(f"/proc/{pid}/cmdline")
+    return False
+
+
 @case(slow=True)
 def reconcile_shows_how_many_wait(b):
     """reconcile shows how many of the outcomes that wait are recorded; whatever is
@@ -169,7 +177,9 @@ def reconcile_shows_how_many_wait(b):
         running = threading.Thread(
             target=lambda: screen.run(store, "reconcile", b.file("journal")))
         running.start()
-        time.sleep(3)  # Most of which it waits for the store, also where it begins late.
+        (pid,) = until(lambda: [pid for pid in descendants(os.getpid()) if is_reconcile(pid)])
+        until_it_waits(pid, "idem.db")
+        time.sleep(3)  # It shows what it does after a while.
     running.join(PATIENCE)
     drawn = [line for line in screen.text.split("\r") if line.strip()]
     assert any(re.match(r"reconciling .*1/2", line) for line in drawn), screen.text
