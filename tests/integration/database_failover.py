@@ -8,8 +8,10 @@ import postgres
 from patience import PATIENCE, until
 from tap import Idem, equal, main, note, test
 
-# An operation that waits for a replica which never answers fails after this time.
+# An operation that waits for a replica which never answers fails after this time; one that
+# is to be done first has more of it, for a machine may stand still.
 HASTY = {"IDEM_STORE_TIMEOUT": "1s"}
+PATIENT = {"IDEM_STORE_TIMEOUT": "5s"}
 
 
 @contextlib.contextmanager
@@ -41,7 +43,7 @@ def outlasting(key):
 
 
 def started(idem, key):
-    process = idem.start(*outlasting(key), env=HASTY)
+    process = idem.start(*outlasting(key), env=PATIENT)
     until(lambda: os.path.exists(f"began-{key}"))
     return process
 

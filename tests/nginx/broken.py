@@ -316,7 +316,7 @@ def a_store_that_cannot_be_opened_refuses():
 @test
 def a_store_that_is_away_at_the_end_costs_no_answer():
     """The real answer with Idempotency-Recorded: false; the outcome in the journal."""
-    http = ON.replace("idem.db;", "idem.db timeout=2s;")
+    http = ON.replace("idem.db;", "idem.db timeout=60s end_timeout=2s;")
     with Upstream() as up, Nginx(up, http=http) as nginx:
         equal(nginx.post("/warm", "warm").status, 201)
         with nginx.working("/pay?hold=h") as answer:
@@ -378,7 +378,7 @@ def a_reload_while_the_store_is_asked_loses_nothing():
 @test(rows=[39])
 def a_store_that_is_locked_refuses_new_keys_only():
     """Its lock is held too long: 503 for a new key, replays go on, nothing is executed."""
-    http = ON.replace("idem.db;", "idem.db timeout=2s;")
+    http = ON.replace("idem.db;", "idem.db timeout=8s;")
     with Upstream() as up, Nginx(up, http=http) as nginx:
         equal(nginx.post("/pay", "old", b"x").status, 201)
         with held(nginx.home + "/idem.db"):

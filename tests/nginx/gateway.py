@@ -358,7 +358,7 @@ def a_service_that_breaks_off_is_named():
     """A request that was sent and not answered, or not in time: 502 or 504, with the type and
     the detail that tell what a retry gets, which gets it; the hint to resolve it has the
     status and type of an answer. One that was not sent is told nothing of the kind."""
-    with Service() as service, Gateway(service, "--max-time", "1s") as gateway:
+    with Service() as service, Gateway(service, "--max-time", "8s") as gateway:
         service.status = None
         cut = gateway(Idempotency_Key="cut")
         service.gate.clear()

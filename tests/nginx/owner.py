@@ -107,7 +107,7 @@ def a_lease_counts_from_the_question():
 def past_its_lease_an_owner_does_not_answer():
     """The lease of the work here could not be renewed and is over: whoever asks is told
     what the store says, or that it is away, and not that the work goes on."""
-    http = ON.replace("idem.db;", "idem.db timeout=1s;") + "idempotency_lease 10s;"
+    http = ON.replace("idem.db;", "idem.db timeout=8s end_timeout=1s;") + "idempotency_lease 10s;"
     with Upstream() as up, Nginx(up, http=http) as nginx:
         with nginx.working("/pay?hold=h"):
             with held(nginx.home + "/idem.db"):

@@ -180,7 +180,7 @@ def a_waiter_outlasts_an_outage(kind):
     with Upstream() as up, dynamo.server(kind) as url, contextlib.ExitStack() as stack:
         create(url)
         more = {"http": "idempotency_wait 300s;"}
-        with gateway(up, url, timeout="2s", **more) as (nginx, _, _):
+        with gateway(up, url, timeout="6s", **more) as (nginx, _, _):
             equal(nginx.post("/pay", "warm", b"x").status, 201)
             first, second = (stack.enter_context(nginx.connect()) for _ in range(2))
             wire = request_bytes("/pay?hold=h", "k", b"x")
@@ -247,7 +247,7 @@ def a_claim_whose_answer_is_lost(kind):
     for leaves in False, True:
         with dynamo.server(kind) as url, Upstream() as up, proxy.chaos(url, rule=lose) as bad:
             create(url)
-            with gateway(up, bad.url, timeout="2s", http=http) as (nginx, _, env):
+            with gateway(up, bad.url, timeout="6s", http=http) as (nginx, _, env):
                 equal(nginx.post("/pay", "warm", b"x").status, 201)
                 losing.set()
                 with nginx.connect() as s, s.makefile("rb") as stream:
