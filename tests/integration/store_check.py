@@ -55,6 +55,11 @@ def local_has_what_create_makes():
     a_new_table("local")
 
 
+def index_states(url):
+    table = dynamo.call(url, "DescribeTable", {"TableName": TABLE})["Table"]
+    return {index["IndexStatus"] for index in table["GlobalSecondaryIndexes"]}
+
+
 def add_index(url, line):
     """What the AWS command line would make of it."""
     options = aws_line(line, "update-table")
@@ -65,6 +70,7 @@ def add_index(url, line):
         "AttributeDefinitions": [*pairs(options["attribute-definitions"]), key],
         "GlobalSecondaryIndexUpdates": updates,
     })
+    until(lambda: index_states(url) == {"ACTIVE"}, "the index")
 
 
 @test
