@@ -8,11 +8,15 @@ As a program it runs another one beside a server, whose address is in
 IDEM_TEST_DYNAMODB, and ends the server with it:
 
     python3 dynamo.py local PROGRAM [ARGUMENT ...]
+
+tools/test keeps some servers on a JVM for all programs that it runs (lend()): to start
+one takes seconds of CPU.
 """
 
 import atexit
 import contextlib
 import ctypes
+import fcntl
 import functools
 import glob
 import json
@@ -24,7 +28,7 @@ import sys
 import time
 import urllib.request
 
-from patience import PATIENCE
+from patience import PATIENCE, until
 from ports import free_port
 from tap import for_all, skip, watched
 
@@ -34,6 +38,7 @@ KINDS = ("local", "dynoxide")
 PR_SET_PDEATHSIG = 1
 _serving = {}  # The process behind each URL.
 _idle = []  # URLs of DynamoDB Local that no test uses.
+_lent = []  # The locked files of those that other programs use before and after this one.
 
 
 def environment():
@@ -116,8 +121,8 @@ def die_with_parent():
 
 def answers(process, ask):
     """Wait until the server answers @ask. Return False if it ended instead."""
-    until = time.monotonic() + PATIENCE
-    while time.monotonic() < until:
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
         if process.poll() is not None:
             return False
         try:
@@ -173,14 +178,40 @@ def frozen(url):
         thaw()
 
 
+def kept():
+    """Give the URLs of DynamoDB Local that no test uses: of this program, then of lend()."""
+    while _idle:
+        yield _idle.pop()
+    for path in sorted(glob.glob(os.path.join(os.environ.get("IDEM_TEST_POOL", "-"), "*"))):
+        file = open(path, encoding="ascii")  # It stays locked until this program ends.
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.close()
+            continue
+        _lent.append(file)
+        yield until(file.read, "the start of a server")
+
+
+def empty(url):
+    """Delete all tables of a server. Return False if it does not let us."""
+    try:
+        while names := call(url, "ListTables", {})["TableNames"]:  # A page of them.
+            for name in names:
+                call(url, "DeleteTable", {"TableName": name})
+    except OSError:
+        return False
+    return True
+
+
 @contextlib.contextmanager
 def server(kind):
     """Give the URL of an empty server, for a with block. A server on a JVM, which starts
-    slowly, is then emptied and kept for the next block."""
+    slowly, is kept for the next block."""
     if missing(kind):
         skip(missing(kind))
-    url = _idle.pop() if kind == "local" and _idle else None
-    if url is None or _serving[url].poll() is not None:
+    url = next(filter(empty, kept()), None) if kind == "local" else None
+    if url is None:
         ending = contextlib.ExitStack()
         url = ending.enter_context(
             serving(lambda port: command(kind, port), lambda url: call(url, "ListTables", {}))
@@ -191,10 +222,7 @@ def server(kind):
             return
         atexit.register(ending.close)
     yield url
-    with contextlib.suppress(OSError):  # A server that cannot be emptied is not kept.
-        for name in call(url, "ListTables", {})["TableNames"]:
-            call(url, "DeleteTable", {"TableName": name})
-        _idle.append(url)
+    _idle.append(url)
 
 
 @functools.cache
@@ -203,7 +231,29 @@ def shared(kind):
     return for_all(server(kind))
 
 
+def lend(folder, count):
+    """Keep @count servers on a JVM for programs whose IDEM_TEST_POOL is @folder, until this
+    one is killed. The file of a server has its URL, and whoever uses it locks the file."""
+    die_with_parent()
+    shutil.rmtree(folder, ignore_errors=True)
+    os.makedirs(folder)
+    if missing("local"):
+        return
+    paths = [os.path.join(folder, str(number)) for number in range(count)]
+    for path in paths:
+        open(path, "w", encoding="ascii").close()
+    with contextlib.ExitStack() as stack:
+        for path in paths:
+            url = stack.enter_context(server("local"))
+            with open(path, "w", encoding="ascii") as file:
+                file.write(url)
+        signal.pause()
+
+
 def main():
+    if sys.argv[1] == "--lend":
+        lend(sys.argv[2], int(sys.argv[3]))
+        return 0
     kind, *program = sys.argv[1:]
     why = missing(kind)
     if why is not None:
