@@ -2,6 +2,7 @@
 
 /* The service of header_cases.py: node http_app.js express|fastify|koa [bare] */
 
+const assert = require('node:assert');
 const fs = require('node:fs');
 const idem = require(process.env.PACKAGE);
 const [framework, bare] = process.argv.slice(2);
@@ -37,10 +38,13 @@ const apps = {
             res.status(status).end(`${work()} ${text}`);
         });
         app.post('/pieces', (req, res) => {
+            assert(!res.headersSent);
             res.writeHead(201, 'Done', { 'X-Order': '1' });
             res.write('a', () => {
                 res.write(Buffer.from('b'));
+                assert(res.headersSent && !res.writableEnded);
                 res.end(`c${work()}`);
+                assert(res.writableEnded); // As without idem, though not a byte has left.
             });
         });
         app.post('/large', (req, res) => {
