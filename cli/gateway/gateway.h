@@ -98,7 +98,7 @@ int gateway_check(const char *nginx, const char *directory);
  * 1024 needs no nginx that runs as root. */
 
 /* Runs @nginx on DIRECTORY/nginx.conf, listening on @n sockets, until it ends, and
- * calls @started when it listens. Closes the sockets when it tells nginx to end, so
+ * calls @started when it listens. Removes the sockets when it tells nginx to end, so
  * that a new connection is refused while requests in flight finish. Passes signals on:
  * the first SIGINT or SIGTERM (at a terminal also SIGHUP) lets requests in flight
  * finish, the second does not; SIGQUIT, SIGHUP and SIGUSR1 mean what they mean to

@@ -117,7 +117,7 @@ static void pass_on(const struct nginx_run *run, int signo, int *asked)
     /* nginx closes its copies. A connection to a socket that only this process holds
      * would hang, because nobody accepts it. */
     for (i = 0; i < run->n && (signo == SIGQUIT || signo == SIGTERM); i++) {
-        net_close(&run->sockets[i]);
+        net_remove(&run->sockets[i]);
     }
 }
 

@@ -236,7 +236,7 @@ void net_close(struct net_socket *socket)
 void net_remove(struct net_socket *socket)
 {
     /* Remove it while it listens: after that another command may put its own there. */
-    if (is_unix(socket)) {
+    if (is_unix(socket) && socket->fd >= 0) {
         (void)unlink(socket->at.un.sun_path);
     }
     net_close(socket);

@@ -65,7 +65,7 @@ int net_listen(const char *option, struct net_socket *socket);
 /* Closes it here; other processes that hold it go on listening. */
 void net_close(struct net_socket *socket);
 
-/* Closes it and removes the file of a unix socket. */
+/* Removes the file of a unix socket and closes it, unless it is closed. */
 void net_remove(struct net_socket *socket);
 
 /* Takes over the listening unix socket that systemd has made for this process

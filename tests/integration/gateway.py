@@ -434,6 +434,23 @@ def it_listens_on_unix_sockets():
 
 
 @test
+def the_next_gateway_keeps_its_unix_socket():
+    """A gateway that finishes a request leaves the path to the one that is started
+    meanwhile, and does not remove the other's socket at its end."""
+    path = os.path.abspath("here.sock")
+    old = listening_on(f"unix:{path}")
+    old.env["STAND_IN"] = "ignore 3"  # SIGQUIT.
+    with old:
+        os.kill(old.process.pid, signal.SIGTERM)
+        until(lambda: not os.path.exists(path), "the path is free")
+        with listening_on(f"unix:{path}") as new:
+            equal((new.url, old.end(signal.SIGTERM).status), (f"unix:{path}", 0))
+            with socket.socket(socket.AF_UNIX) as s:
+                s.connect(path)
+                equal(s.recv(10), b"hello\n")
+
+
+@test
 def a_store_that_cannot_be_used_is_said():
     """What is wrong with the store is said by idem, and nginx is not asked."""
     write("text", "this is no database, whatever its name says\n" * 100)
