@@ -106,6 +106,20 @@ static int read_layout(const char *value, struct idem__place_conf *conf,
                        value, names);
 }
 
+static int read_partition(const char *value, struct idem__place_conf *conf,
+                          struct idem_error *error)
+{
+    if (strlen(value) > IDEM__PARTITION_MAX ||
+        !idem__utf8_is(idem_str(value))) {
+        return idem__error(error, IDEM_EINVALID,
+                           "store: static-pk-value must be UTF-8 of at most "
+                           "%d bytes",
+                           IDEM__PARTITION_MAX);
+    }
+    (void)strcpy(conf->table.partition, value);
+    return 0;
+}
+
 /* The attribute that the option @name names, or IDEM__ATTRS. */
 static enum idem__attr attr_of(const char *name)
 {
@@ -136,6 +150,9 @@ static int read_setting(const char *name, const char *value,
 
     if (attr != IDEM__ATTRS) {
         return idem__layout_name_attr(&conf->table, attr, value, error);
+    }
+    if (strcmp(name, "static-pk-value") == 0) {
+        return read_partition(value, conf, error);
     }
     if (strcmp(name, "region") == 0) {
         return read_region(value, conf->region, error);
@@ -245,6 +262,10 @@ static void append_names(char *url, const struct idem__table_conf *table)
             (void)strcat(url, table->attrs[i]);
         }
     }
+    if (table->partition[0] != '\0') {
+        (void)strcat(url, "&static-pk-value=");
+        append_value(url, table->partition);
+    }
 }
 
 int idem__place_write(const struct idem__place_conf *conf,
@@ -253,7 +274,8 @@ int idem__place_write(const struct idem__place_conf *conf,
                       struct idem_error *ret_error)
 {
     char url[4 * sizeof(conf->table.name) + 3 * sizeof(endpoint->url) +
-             IDEM__ATTRS * (IDEM__ATTR_MAX + 32) + 128];
+             IDEM__ATTRS * (IDEM__ATTR_MAX + 32) + 3 * IDEM__PARTITION_MAX +
+             128];
 
     (void)snprintf(url, sizeof(url), "dynamodb://%s?region=", conf->table.name);
     append_value(url, endpoint->region);

@@ -32,7 +32,8 @@ extern const struct idem_store_kind idem_dynamodb_kind;
  *     layout     powertools-python, powertools-typescript, lock-token,
  *                idempotency-store or http-idempotency: the table has the layout
  *                of that library or article; no scopes, results up to 120 KiB
- *     key-attr, status-attr, expiry-attr, in-progress-expiry-attr, data-attr
+ *     key-attr, status-attr, expiry-attr, in-progress-expiry-attr, data-attr,
+ *     sort-key-attr, static-pk-value
  *                with a layout: names of attributes that differ from its defaults,
  *                see docs/layouts.md
  *     index      off: the table has no index "open"; a list scans the table

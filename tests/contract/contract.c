@@ -45,8 +45,9 @@ static const struct traits all_traits[] = {
     LAYOUT("lock-token"),
     LAYOUT("idempotency-store"),
     LAYOUT("http-idempotency"),
-    /* Every attribute has another name. */
-    LAYOUT_AS("named", "powertools-typescript&key-attr=pk&status-attr=state"
+    /* Every attribute has another name, and the key of a record is a sort key. */
+    LAYOUT_AS("named", "powertools-typescript&key-attr=pk&sort-key-attr=sk"
+                       "&static-pk-value=idempotency%23pay&status-attr=state"
                        "&expiry-attr=until&in-progress-expiry-attr=lock"
                        "&data-attr=body"),
 #undef LAYOUT

@@ -464,6 +464,8 @@ WITHOUT_HELP = [
     ("list --store 'dynamodb://idem?key-attr=pk'",
      "store: key-attr names an attribute of another library's table, and no layout is given: add layout=NAME to the store URL"),
     ("list --store 'dynamodb://idem?layout=lock-token&key-attr=a%20b'", 'store: key-attr="a b" is not a valid attribute name: use 1 to 64 of a-z A-Z 0-9 _ - . : #'),
+    ("list --store 'dynamodb://idem?layout=powertools-python&sort-key-attr=sk'",
+     "store: sort-key-attr and static-pk-value go together: the records of one function are the items with that text in the partition key"),
     ("gateway --upstream http://localhost:1 --global-scope --key-from '.['",
      '--key-from .[: not a selector, at byte 3: [ ] takes a name, as in .["a"], an index, as in .[0], or nothing, as in .[]'),
 ]  # fmt: skip

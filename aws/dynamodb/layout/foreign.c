@@ -164,6 +164,10 @@ static void put_key(struct idem__buffer *out,
     idem__buffer_str(out, "{\"");
     idem__buffer_str(out, table->attrs[IDEM__ATTR_KEY]);
     idem__buffer_str(out, "\":");
+    if (table->attrs[IDEM__ATTR_SORT][0] != '\0') {
+        idem__json_s(out, table->partition);
+        idem__foreign_name(out, table->attrs[IDEM__ATTR_SORT]);
+    }
     idem__buffer_str(out, "{\"S\":");
     idem__json_string(out, name);
     idem__buffer_str(out, "}");

@@ -36,11 +36,14 @@ enum idem__attr {
     IDEM__ATTR_EXPIRY, /* When DynamoDB may delete the item. */
     IDEM__ATTR_LOCK,   /* When work in progress may be taken over. */
     IDEM__ATTR_DATA,   /* The result. */
+    IDEM__ATTR_SORT,   /* If set, the sort key of the table has the key of a
+                          record, and ATTR_KEY the same text for all. */
     IDEM__ATTRS,
 };
 
 enum {
-    IDEM__ATTR_MAX = 64, /* Bytes of a name. */
+    IDEM__ATTR_MAX = 64,       /* Bytes of a name. */
+    IDEM__PARTITION_MAX = 255, /* Bytes of the text in ATTR_KEY. */
 };
 
 /* The settings of a store for its table. */
@@ -50,7 +53,9 @@ struct idem__table_conf {
     /* Names of attributes. "": the layout has none, or idem__layout_settle() has not put
      * the usual name here yet. Our own layout has fixed names, which are not here. */
     char attrs[IDEM__ATTRS][IDEM__ATTR_MAX + 1];
-    bool index; /* Open records are in the index "open". */
+    char partition[IDEM__PARTITION_MAX +
+                   1]; /* The text in ATTR_KEY, with ATTR_SORT. */
+    bool index;        /* Open records are in the index "open". */
 };
 
 /* Memory that a task keeps from one reading of an item to the next. */
@@ -122,6 +127,7 @@ struct idem__layout_kind {
 
     const char *attrs[IDEM__ATTRS]; /* Their usual names; NULL: it has none. */
     bool fixed_names;               /* The user cannot choose them. */
+    bool sorts;                     /* ATTR_SORT may be set. */
     const char *input;              /* Has the input of the work. */
     const char *const *control;     /* A write is conditional on these, too. */
     const char *const *fixed;       /* Others that the user cannot rename. */
@@ -157,7 +163,8 @@ int idem__layout_name_attr(struct idem__table_conf *table, enum idem__attr attr,
                            const char *name, struct idem_error *ret_error);
 
 /* Fills in the usual names where none were set. IDEM_EINVALID: the layout does not have an
- * attribute that was named, or two attributes have the same name. */
+ * attribute that was named, two attributes have the same name, or only one of sort key and
+ * partition was set. */
 int idem__layout_settle(struct idem__table_conf *table,
                         struct idem_error *ret_error);
 

@@ -381,6 +381,7 @@ static const struct idem__leased_words http_words = {
                                [IDEM__ATTR_EXPIRY] = "expiration",             \
                                [IDEM__ATTR_LOCK] = "in_progress_expiration",   \
                                [IDEM__ATTR_DATA] = "data"},                    \
+                     .sorts = true,                                            \
                      .gives_up = powertools_gives_up}
 
 const struct idem__foreign idem__foreign_powertools = {

@@ -47,6 +47,7 @@ static const char *const settings[IDEM__ATTRS] = {
     [IDEM__ATTR_EXPIRY] = "expiry-attr",
     [IDEM__ATTR_LOCK] = "in-progress-expiry-attr",
     [IDEM__ATTR_DATA] = "data-attr",
+    [IDEM__ATTR_SORT] = "sort-key-attr",
 };
 
 const char *idem__layout_setting(enum idem__attr attr)
@@ -64,7 +65,9 @@ static const char *name_of(const struct idem__table_conf *table,
 
 const char *idem__layout_key(const struct idem__table_conf *table)
 {
-    return name_of(table, IDEM__ATTR_KEY);
+    return name_of(table, table->attrs[IDEM__ATTR_SORT][0] != '\0'
+                              ? IDEM__ATTR_SORT
+                              : IDEM__ATTR_KEY);
 }
 
 const char *idem__layout_ttl(const struct idem__table_conf *table)
@@ -117,7 +120,8 @@ static bool may_be_set(const struct idem__table_conf *table,
 {
     const struct idem__layout_kind *kind = idem__layout_of(table);
 
-    return !kind->fixed_names && kind->attrs[attr] != NULL;
+    return !kind->fixed_names &&
+           (attr == IDEM__ATTR_SORT ? kind->sorts : kind->attrs[attr] != NULL);
 }
 
 static bool is_among(const char *const *names, const char *name)
@@ -160,6 +164,20 @@ static int check_names(const struct idem__table_conf *table,
     return 0;
 }
 
+static int check_sort(const struct idem__table_conf *table,
+                      struct idem_error *error)
+{
+    bool sorted = table->attrs[IDEM__ATTR_SORT][0] != '\0';
+
+    if (sorted == (table->partition[0] != '\0')) {
+        return 0;
+    }
+    return idem__error(error, IDEM_EINVALID,
+                       "store: sort-key-attr and static-pk-value go together: "
+                       "the records of one function are the items with that "
+                       "text in the partition key");
+}
+
 static int not_there(const struct idem__table_conf *table, enum idem__attr attr,
                      struct idem_error *error)
 {
@@ -190,6 +208,9 @@ int idem__layout_settle(struct idem__table_conf *table,
             kind->attrs[i] != NULL) {
             (void)strcpy(table->attrs[i], kind->attrs[i]);
         }
+    }
+    if (check_sort(table, ret_error) != 0) {
+        return IDEM_EINVALID;
     }
     return check_names(table, ret_error);
 }

@@ -242,6 +242,23 @@ static void add_after(struct idem__buffer *out,
     idem__buffer_str(out, "}");
 }
 
+/* Reads only the partition that has the records. */
+static void add_partition(struct idem__buffer *out,
+                          const struct idem__table_conf *table)
+{
+    idem__buffer_str(out, ",\"KeyConditionExpression\":\"#p = :p\","
+                          "\"ExpressionAttributeNames\":{\"#p\":\"");
+    idem__buffer_str(out, table->attrs[IDEM__ATTR_KEY]);
+    idem__buffer_str(out, "\"},\"ExpressionAttributeValues\":{\":p\":");
+    idem__json_s(out, table->partition);
+    idem__buffer_str(out, "}");
+}
+
+static bool is_sorted(const struct idem__table_conf *table)
+{
+    return table->attrs[IDEM__ATTR_SORT][0] != '\0';
+}
+
 static void add_filter(struct idem__buffer *out, const char *filter)
 {
     if (filter != NULL) {
@@ -255,9 +272,13 @@ const char *idem__request_scan(struct idem__buffer *out,
 {
     add_page(out, table, limit);
     idem__buffer_str(out, ",\"ConsistentRead\":true");
-    add_filter(out, idem__layout_of(table)->scan_filter);
+    if (is_sorted(table)) {
+        add_partition(out, table);
+    } else {
+        add_filter(out, idem__layout_of(table)->scan_filter);
+    }
     add_after(out, table, after);
-    return IDEM__TARGET("Scan");
+    return is_sorted(table) ? IDEM__TARGET("Query") : IDEM__TARGET("Scan");
 }
 
 const char *idem__request_sweep(struct idem__buffer *out,
@@ -266,6 +287,11 @@ const char *idem__request_sweep(struct idem__buffer *out,
 {
     add_page(out, table, limit);
     idem__buffer_str(out, BILLED);
+    if (is_sorted(table)) {
+        add_partition(out, table);
+        add_after(out, table, after);
+        return IDEM__TARGET("Query");
+    }
     add_filter(out, idem__layout_of(table)->sweep_filter);
     add_after(out, table, after);
     return IDEM__TARGET("Scan");

@@ -59,7 +59,8 @@ void idem__request_heads_get(struct idem__buffer *out,
                              const uint8_t (*ids)[IDEM_ID_LEN], size_t ids_len);
 
 /* Reads a page of the table after the item @after (empty: from the start), without parts of
- * bodies and items of limits. Returns the target. */
+ * bodies and items of limits. Returns the target: Scan, or Query if the records are one
+ * partition of the table. */
 const char *idem__request_scan(struct idem__buffer *out,
                                const struct idem__table_conf *table,
                                struct idem_slice after, uint64_t limit);

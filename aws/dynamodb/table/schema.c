@@ -33,9 +33,16 @@ void idem__schema_of(const struct idem__table_conf *table,
                      struct idem__schema *ret_schema)
 {
     const struct idem__layout_kind *kind = idem__layout_of(table);
+    bool sorted = table->attrs[IDEM__ATTR_SORT][0] != '\0';
 
     memset(ret_schema, 0, sizeof(*ret_schema));
-    ret_schema->key = part(idem__layout_key(table), "HASH", "S");
+    ret_schema->key_len = sorted ? 2 : 1;
+    ret_schema->key[0] =
+        part(sorted ? table->attrs[IDEM__ATTR_KEY] : idem__layout_key(table),
+             "HASH", "S");
+    if (sorted) {
+        ret_schema->key[1] = part(idem__layout_key(table), "RANGE", "S");
+    }
     if (kind->status_index) {
         ret_schema->index = status_index(table);
         ret_schema->makes_index = true;
@@ -84,6 +91,13 @@ void idem__schema_put_index(struct idem__buffer *out,
     idem__buffer_str(out, "\"}}");
 }
 
+/* True if @name is an attribute of the key of the table. */
+static bool is_of_key(const struct idem__schema *schema, const char *name)
+{
+    return strcmp(name, schema->key[0].name) == 0 ||
+           (schema->key_len == 2 && strcmp(name, schema->key[1].name) == 0);
+}
+
 /* The attributes of all keys, each once. */
 static void put_attributes(struct idem__buffer *out,
                            const struct idem__schema *schema)
@@ -92,9 +106,13 @@ static void put_attributes(struct idem__buffer *out,
     size_t i;
 
     idem__buffer_str(out, "\"AttributeDefinitions\":[");
-    put_element(out, schema->key.name, "AttributeType", schema->key.type);
+    for (i = 0; i < schema->key_len; i++) {
+        idem__buffer_str(out, i == 0 ? "" : ",");
+        put_element(out, schema->key[i].name, "AttributeType",
+                    schema->key[i].type);
+    }
     for (i = 0; schema->makes_index && i < 2; i++) {
-        if (strcmp(key[i].name, schema->key.name) != 0) {
+        if (!is_of_key(schema, key[i].name)) {
             idem__buffer_str(out, ",");
             put_element(out, key[i].name, "AttributeType", key[i].type);
         }
@@ -106,7 +124,7 @@ void idem__schema_put(struct idem__buffer *out,
                       const struct idem__schema *schema)
 {
     idem__buffer_str(out, ",");
-    put_key(out, &schema->key, 1);
+    put_key(out, schema->key, schema->key_len);
     idem__buffer_str(out, ",");
     put_attributes(out, schema);
     if (schema->makes_index) {

@@ -58,7 +58,8 @@ struct idem__schema_index {
 };
 
 struct idem__schema {
-    struct idem__schema_part key;
+    struct idem__schema_part key[2];
+    size_t key_len;
     struct idem__schema_index index;
     bool makes_index; /* A new table gets the index. */
 };

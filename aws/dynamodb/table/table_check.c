@@ -149,21 +149,26 @@ static void check_key(const struct idem__table_check *check, json_object *table)
 {
     const struct idem__table_conf *conf = &check->place->table;
     struct idem__schema schema;
+    const char *first, *second;
 
     idem__schema_of(conf, &schema);
-    if (has_key(table, table, &schema.key, 1)) {
+    first = schema.key[0].name;
+    second = schema.key_len == 2 ? schema.key[1].name : "";
+    if (has_key(table, table, schema.key, schema.key_len)) {
         idem__found(&check->to, IDEM_GRADE_OK, "key", /* mend= */ NULL,
-                    "the key is \"%s\", a string", schema.key.name);
+                    "the key is \"%s\", a string%s%s", first,
+                    schema.key_len == 2 ? ", with the sort key " : "", second);
         return;
     }
-    idem__found(
-        &check->to, IDEM_GRADE_BAD, "key",
-        idem__layout_of(conf)->fixed_names
-            ? "Name another table: this one is not idem's, and the key "
-              "of a table cannot be changed."
-            : "Name the key of this table in the store URL: "
-              "key-attr=NAME; a table with a sort key cannot be shared.",
-        "the key of the table is not \"%s\" (a string) alone", schema.key.name);
+    idem__found(&check->to, IDEM_GRADE_BAD, "key",
+                idem__layout_of(conf)->fixed_names
+                    ? "Name another table: this one is not idem's, and the key "
+                      "of a table cannot be changed."
+                    : "Name the attributes of this table in the store URL: "
+                      "key-attr=NAME, or with sort-key-attr=NAME its "
+                      "static-pk-value=TEXT.",
+                "the key of the table is not \"%s\" (a string)%s%s", first,
+                schema.key_len == 2 ? " with the sort key " : " alone", second);
 }
 
 /* Writes the command that creates the index. */

@@ -31,8 +31,8 @@ TEST(url, hidesPasswords)
         {"postgres:///db?options=-csecret%3Da&user=password",
          "postgres:///db?options=-csecret%3Da&user=password"},
         {"x:?a&password=secret", "x:?a&password=***"},
-        {"dynamodb://t?key-attr=k&status-attr=s",
-         "dynamodb://t?key-attr=k&status-attr=s"},
+        {"dynamodb://t?key-attr=k&sort-key-attr=s",
+         "dynamodb://t?key-attr=k&sort-key-attr=s"},
         {"dynamodb://t?endpoint=http://h:1/@",
          "dynamodb://t?endpoint=http://h:1/@"},
     };

@@ -63,16 +63,21 @@ TEST(place, namesAttributes)
     char url[IDEM_STORE_URL_MAX + 1];
     char again[IDEM_STORE_URL_MAX + 1];
 
-    assert_ok(idem__place_read("//orders?key-attr=p%6b&layout="
+    assert_ok(idem__place_read("//orders?sort-key-attr=sk&key-attr=pk&"
+                               "static-pk-value=a%26%23b&layout="
                                "powertools-python&data-attr=data",
                                &conf, &why));
     assert_string_equal(conf.table.attrs[IDEM__ATTR_KEY], "pk");
+    assert_string_equal(conf.table.attrs[IDEM__ATTR_SORT], "sk");
     assert_string_equal(conf.table.attrs[IDEM__ATTR_LOCK],
                         "in_progress_expiration");
+    assert_string_equal(conf.table.partition, "a&#b");
     assert_ok(idem__place_write(&conf, &endpoint, url, &why));
     assert_string_equal(url, "dynamodb://orders?region=&endpoint=&layout="
-                             "powertools-python&key-attr=pk");
-    assert_ok(idem__place_read("//orders?layout=powertools-python&key-attr=pk",
+                             "powertools-python&key-attr=pk&sort-key-attr=sk"
+                             "&static-pk-value=a%26#b");
+    assert_ok(idem__place_read("//orders?layout=powertools-python&key-attr=pk"
+                               "&sort-key-attr=sk&static-pk-value=a%26#b",
                                &conf, &why));
     assert_ok(idem__place_write(&conf, &endpoint, again, &why));
     assert_string_equal(again, url);
@@ -137,8 +142,13 @@ TEST(place, isRefused)
         {"//orders?cache=30", "30s"},
         {"//orders?layout=powertools", "powertools-python"},
         {"//orders?key-attr=pk", "add layout=NAME"},
+        {"//orders?static-pk-value=x", "go together"},
         {"//orders?layout=lock-token&in-progress-expiry-attr=x",
          "has no attribute"},
+        {"//orders?layout=lock-token&sort-key-attr=sk&static-pk-value=x",
+         "has no attribute"},
+        {"//orders?layout=powertools-python&sort-key-attr=sk", "go together"},
+        {"//orders?layout=powertools-python&static-pk-value=x", "go together"},
         {"//orders?layout=powertools-python&key-attr=status", "two attributes"},
         {"//orders?layout=powertools-python&data-attr=x&expiry-attr=x",
          "two attributes"},
@@ -152,6 +162,8 @@ TEST(place, isRefused)
         {"//orders?layout=lock-token&key-attr=a23456789a123456789b123456789"
          "c123456789d123456789e123456789f1234567",
          "valid attribute name"},
+        {"//orders?layout=powertools-python&sort-key-attr=s&static-pk-value=%ff",
+         "must be UTF-8"},
         {"//orders?insecure=1", "insecure"},
         {"//orders?writer="
          "a-region-with-a-name-that-is-longer-than-any-region-will-ever-be",

@@ -48,9 +48,12 @@ TEST(schema, isThatOfIdem)
 /* One of another library's has the names that its users chose, and their index. */
 TEST(schema, isThatOfTheLayout)
 {
-    is_made("//table?layout=powertools-python&key-attr=pk",
-            ",'KeySchema':[{'AttributeName':'pk','KeyType':'HASH'}],"
+    is_made("//table?layout=powertools-python&key-attr=pk&sort-key-attr=sk"
+            "&static-pk-value=f",
+            ",'KeySchema':[{'AttributeName':'pk','KeyType':'HASH'},"
+            "{'AttributeName':'sk','KeyType':'RANGE'}],"
             "'AttributeDefinitions':[{'AttributeName':'pk',"
+            "'AttributeType':'S'},{'AttributeName':'sk',"
             "'AttributeType':'S'}]");
     is_made("//table?layout=lock-token",
             ",'KeySchema':[{'AttributeName':'lockToken','KeyType':'HASH'}],"
