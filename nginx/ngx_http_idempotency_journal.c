@@ -118,6 +118,7 @@ ngx_http_idem_journal_keep(ngx_http_idem_store_t *store,
 {
     struct idem_op          *op;
     struct idem_error        error;
+    struct idem_outcome      held = *outcome;
     ngx_http_idem_flight_t  *flight;
 
     if (entry == NULL && store->journal == NULL) {
@@ -135,13 +136,18 @@ ngx_http_idem_journal_keep(ngx_http_idem_store_t *store,
                       "in the journal: %s", error.text);
     }
 
-    /* A large outcome, or one over the limit, waits on disk alone. */
+    /* A large outcome, or one over the limit, waits on disk alone.  If it is not there,
+     * that the work is done waits in memory, without the large response. */
 
     flight = NULL;
 
+    if (entry == NULL && held.result.bytes.len > NGX_HTTP_IDEM_MEMORY) {
+        idem_http_tombstone(&held.result);
+    }
+
     if (store->unrecorded_n < NGX_HTTP_IDEM_UNRECORDED_MAX
-        && outcome->result.bytes.len <= NGX_HTTP_IDEM_MEMORY
-        && idem_op_end(attempt, outcome, &op, &error) == 0)
+        && held.result.bytes.len <= NGX_HTTP_IDEM_MEMORY
+        && idem_op_end(attempt, &held, &op, &error) == 0)
     {
         flight = ngx_http_idem_flight_create(store, op, NULL,
                                              ngx_http_idem_journal_done, NULL);

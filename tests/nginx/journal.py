@@ -152,6 +152,22 @@ def an_outcome_in_memory_alone_refuses_its_key():
 
 
 @test
+def a_large_outcome_in_memory_alone_is_not_executed_again():
+    """Memory does not hold a large response, but that the work is done."""
+    http = RERUN.replace("idem.db;", "idem.db timeout=1s journal=off;") + "idempotency_lease 2s;"
+    with Upstream() as up, Nginx(up, http=http, server=PASS, workers=1) as nginx:
+        with nginx.working("/pay?hold=h&size=100000") as answer:
+            with held(nginx.home + "/idem.db"):
+                up.let_go("h")
+                equal(len(answer().body), 100000)
+                time.sleep(2.2)  # The lease is over.
+                refused(nginx.post("/passed", "k", b"x"))
+        again = told(nginx, "/pay?hold=h&size=100000")
+        equal((again.status, again.problem), (409, "response-not-kept"))
+        equal(up.executions("k"), 1)
+
+
+@test
 def an_outcome_that_is_submitted_again_refuses_its_key():
     """A duplicate while the store has not answered that yet is not executed."""
     http = RERUN.replace("idem.db;", "idem.db timeout=9s end_timeout=1s;")
