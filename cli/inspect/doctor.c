@@ -491,7 +491,7 @@ static struct cli_option options[] = {
 
 static const char *const examples[] = {
     "idem doctor                       # what is wrong, and what to do about it",
-    "idem store check                  # read the whole store",
+    "idem store check                  # read the whole file",
     "idem doctor --json | jq '.findings[] | select(.grade != \"ok\")'",
     NULL,
 };

@@ -144,7 +144,7 @@ struct idem_dynamodb_purged {
 
 /* Deletes the records of @store's table that are past their retention, and parts of
  * bodies without a record, like idem_purge(), but within a budget of units: after each
- * page of at most 100 items it rests until the budget has paid for the page. A page that
+ * page of at most 100 items it pauses for as long as the budget demands. A page that
  * is throttled for too long starts again, up to eight times. Deletes are conditional: a
  * record that has changed since it was read stays. A purge that fails midway sets
  * *@ret_purged to what it has done.

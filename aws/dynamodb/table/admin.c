@@ -110,6 +110,19 @@ void idem__admin_call(struct idem__admin *admin, const char *target, bool safe,
     }
 }
 
+void idem__admin_refusal(const struct idem__admin *admin, char name[96])
+{
+    const struct idem__aws_request *request = &admin->request;
+    struct idem__aws_error error = {.type = ""};
+
+    if (request->outcome == IDEM__AWS_ANSWERED && request->status != 200) {
+        idem__aws_error_parse(request->status, request->error_type,
+                              idem_bytes(request->answer, request->answer_len),
+                              &error);
+    }
+    (void)strcpy(name, error.type);
+}
+
 /* ---- Creating the table: key, index, TTL, billed per request ---- */
 
 enum {
@@ -137,17 +150,20 @@ static const char *describe(struct idem__admin *admin, const char *target,
     return text == NULL ? NULL : json_object_get_string(text);
 }
 
-/* Returns 1 if the table was created, 0 if it exists already, or a code. Looks first: a
- * CreateTable that is sent again after a lost answer meets its own table. */
+/* Returns 1 if the table was created, 0 if it existed, or a code. Looks first: a CreateTable
+ * that is sent again after a lost answer meets its own table. (Of two processes that create
+ * the same table at once, both may return 1.) */
 static int create(struct idem__admin *admin, struct idem_error *error)
 {
     struct idem__schema schema;
     struct idem__answer answer;
+    char name[96];
     int rc = 1;
 
     (void)describe(admin, IDEM__TARGET("DescribeTable"), "Table", "TableStatus",
                    &answer);
-    if (answer.said != IDEM__SAID_NEVER) {
+    idem__admin_refusal(admin, name);
+    if (strcmp(name, "ResourceNotFoundException") != 0) {
         rc = answer.said == IDEM__SAID_OK
                  ? 0
                  : idem__error(error, answer.error.code, "%s",
@@ -163,8 +179,9 @@ static int create(struct idem__admin *admin, struct idem_error *error)
     idem__schema_put(&admin->out, &schema);
     idem__buffer_str(&admin->out, "}");
     idem__admin_call(admin, IDEM__TARGET("CreateTable"), true, &answer);
+    idem__admin_refusal(admin, name);
     if (answer.said != IDEM__SAID_OK &&
-        strstr(answer.error.text, "ResourceInUseException") == NULL) {
+        strcmp(name, "ResourceInUseException") != 0) {
         rc = idem__error(error, answer.error.code, "%s", answer.error.text);
     }
     idem__answer_finish(&answer);

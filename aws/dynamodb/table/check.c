@@ -14,20 +14,6 @@ struct check {
 
 /* ---- Asking ---- */
 
-/* Copies the service's name for the error of the last request; "": it has none. */
-static void name_of_refusal(const struct check *check, char name[96])
-{
-    const struct idem__aws_request *request = &check->admin.request;
-    struct idem__aws_error error = {.type = ""};
-
-    if (request->outcome == IDEM__AWS_ANSWERED && request->status != 200) {
-        idem__aws_error_parse(request->status, request->error_type,
-                              idem_bytes(request->answer, request->answer_len),
-                              &error);
-    }
-    (void)strcpy(name, error.type);
-}
-
 /* Sends {"TableName":"..." and @rest}. */
 static void ask(struct check *check, const char *target, const char *rest,
                 struct idem__answer *ret_answer)
@@ -57,7 +43,7 @@ static enum described explain(struct check *check,
     const char *table = check->table.place->table.name;
     char name[96];
 
-    name_of_refusal(check, name);
+    idem__admin_refusal(&check->admin, name);
     if (strcmp(name, "ResourceNotFoundException") == 0) {
         idem__found(&check->to, IDEM_GRADE_BAD, "table", check->table.create,
                     "no table %s in %s", table, check->table.region);
@@ -121,7 +107,7 @@ static void describe(struct check *check, const char *target,
     char mend[160];
 
     ask(check, target, "", &answer);
-    name_of_refusal(check, name);
+    idem__admin_refusal(&check->admin, name);
     if (answer.said == IDEM__SAID_OK) {
         json_object *described = NULL;
 
@@ -228,7 +214,7 @@ static void tell_right(struct check *check, const struct right *right,
     char name[96];
     char mend[160];
 
-    name_of_refusal(check, name);
+    idem__admin_refusal(&check->admin, name);
     if (answer->said == IDEM__SAID_OK || answer->said == IDEM__SAID_REFUSED) {
         idem__found(&check->to, IDEM_GRADE_OK, "right", /* mend= */ NULL,
                     "dynamodb:%s, %s", action, serves);
@@ -301,7 +287,7 @@ static bool check_right(struct check *check, const struct right *right)
     bool found;
 
     idem__admin_call(&check->admin, target, /* safe= */ true, &answer);
-    name_of_refusal(check, name);
+    idem__admin_refusal(&check->admin, name);
     found = strcmp(name, "ResourceNotFoundException") != 0;
     if (found) {
         tell_right(check, right, strchr(target, '.') + 1, &answer);

@@ -42,12 +42,12 @@ static void prepare_page(struct purge *p)
 {
     struct idem_op *op = p->op;
     uint64_t *from = op->u.purge.from;
-    uint64_t records = allowed(p);
 
-    op->u.purge.max = records;
+    op->u.purge.max = allowed(p);
     op->u.purge.purged = 0;
-    from[IDEM__PURGE_LIMIT] =
-        records < p->units_per_second ? records : p->units_per_second;
+    from[IDEM__PURGE_LIMIT] = p->units_per_second < IDEM__HEADS_GET
+                                  ? p->units_per_second
+                                  : IDEM__HEADS_GET;
     from[IDEM__PURGE_READ] = 0;
     from[IDEM__PURGE_WRITE] = 0;
     from[IDEM__PURGE_THROTTLED] = 0;

@@ -37,6 +37,9 @@ void idem__admin_begin(struct idem__admin *admin);
 void idem__admin_call(struct idem__admin *admin, const char *target, bool safe,
                       struct idem__answer *ret_answer);
 
+/* Copies the service's name for the error of the last request; "": it has none. */
+void idem__admin_refusal(const struct idem__admin *admin, char name[96]);
+
 /* ---- The schema: schema.c ----
  *
  * The key and the index of a store's table. admin.c creates a table by this definition, and
