@@ -20,9 +20,9 @@ static bool is_blank(struct idem_slice text, size_t from)
     return from == text.len;
 }
 
-/* True if json-c stopped at @end because memory ran out. Before 0.17 it reports success
- * then, as nowhere else in the middle of a text, except before a NUL; later it has an error
- * for it, which follows those of before. */
+/* True if json-c stopped at @end because memory ran out. Before 0.17 it reports success then,
+ * although it is in the middle of the text, where it else does so only before a NUL. Later
+ * versions have an error for it, after all errors of before. */
 static bool ran_out(enum json_tokener_error error, struct idem_slice text,
                     size_t end)
 {

@@ -32,12 +32,13 @@ static void check(const struct serve *serve, struct serve_params *p)
     }
 }
 
-/* To the server, and to the store, the machine was suspended for so long. What had come
- * before is done first. By the time of the answer, clients know which attempts are lost,
+/* To the server, and to the store, the machine was suspended for so long. Earlier requests
+ * are done first. By the time of the answer, clients know which attempts are lost,
  * and every begin that waits has looked again. */
 void serve_advance(struct serve_call *call, struct serve_params *p)
 {
     struct serve *serve = call->serve;
+    struct serve_call *parked;
 
     check(serve, p);
     if (p->m->code != 0 || p->m->error.code != 0) {
@@ -47,7 +48,10 @@ void serve_advance(struct serve_call *call, struct serve_params *p)
     serve->ahead_ms += p->advance_ms;
     call->conn->heard_ms = serve_now_ms(serve);
     serve_attempts_due(serve, serve_now_ms(serve));
-    serve_calls_due(serve, /* now_ms= */ IDEM_NEVER);
+    for (parked = serve->parked; parked != NULL; parked = parked->next_parked) {
+        parked->due_ms = 0;
+    }
+    serve_calls_due(serve, serve_now_ms(serve));
     serve_calls_run(serve);
     (void)serve_answer(call);
     serve_reply(call);

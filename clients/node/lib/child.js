@@ -121,7 +121,7 @@ class Child {
         return { id, answer };
     }
 
-    /* What is sent in one turn of the event loop leaves in one write. */
+    /* One write takes all requests of a turn of the event loop. */
     #write(text) {
         if (this.#unsent === '') {
             setImmediate(() => this.#flush());
@@ -221,8 +221,8 @@ class Child {
         }
     }
 
-    /* Many answers come at once. What the callers of some of them have sent leaves before
-     * the others go on, so that the server works meanwhile. */
+    /* Many answers come at once. After some of them the new requests of their callers leave,
+     * so that the server works while the others are read. */
     #turn() {
         this.#flush();
         this.#isTurning = this.#lines.length > 0;

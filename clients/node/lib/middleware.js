@@ -8,9 +8,9 @@ const { hold } = require('./hold.js');
 const DELETED = Symbol('deleted');
 const LEFT = Symbol('left');
 
-/* Express gives each response another prototype. For such an object V8 makes a hidden class
- * with each property that is added, and hold() adds seven; after a deletion, not of the last
- * one, it makes none. */
+/* Express gives each response another prototype. V8 then makes a hidden class for each
+ * property that is added, and hold() adds seven. It stops after a property was deleted that
+ * was not the last one. */
 function dropHiddenClass(res) {
     res[DELETED] = true;
     res[LEFT] = true;
