@@ -13,6 +13,7 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from functools import wraps
 
 import packed
 import postgres
@@ -99,6 +100,10 @@ def never():
     raise AssertionError("it ran again")
 
 
+def takeover(attempt):
+    return attempt.takeover
+
+
 @case
 def a_path_that_is_not_utf_8(b):
     """Answers and errors that show it are JSON all the same."""
@@ -161,6 +166,7 @@ def what_is_raised_decides(b):
             equal((key, b.record(key)["status"]), (key, status))
         equal(store.once("NothingHappened-hold", lambda: "now"), "now")
         equal(store.once("KeyboardInterrupt-rerun", lambda attempt: attempt.takeover), True)
+        equal(store.once("wrapped", wraps(takeover)(lambda *args, **words: takeover(**words))), False)
         failed = raised(idem.Failed, store.once, "f", raises(idem.Failed("no money", {"code": 7})))
         again = raised(idem.Failed, store.once, "f", never)
         equal((str(again), again.result), (str(failed), failed.result))
@@ -235,10 +241,6 @@ def time_that_tests_move(b):
     """Tests move the time of a store in memory: a lease that ended is lost before the call
     returns, and who waits for it goes on. Other stores refuse it."""
     rerun = {"on_expired_lease": "rerun"}
-
-    def takeover(attempt):
-        return attempt.takeover
-
     with settings(b), idem.open("memory:", PROGRAM) as store, ThreadPoolExecutor() as pool:
         attempt = store.begin("k", **rerun)
         for _ in range(2):
