@@ -489,8 +489,12 @@ ngx_http_idem_journal_tell_work(ngx_http_idem_ctx_t *ctx)
     ctx->job_code = 0;
     filter.store_url = idem_store_url(store->store);
 
-    (void) idem_journal_list(store->journal, &filter,
-                             ngx_http_idem_journal_stayed, ctx, &error);
+    if (idem_journal_list(store->journal, &filter,
+                          ngx_http_idem_journal_stayed, ctx, &error)
+        != 0)
+    {
+        ctx->job_code = IDEM_EUNAVAILABLE;
+    }
 }
 
 

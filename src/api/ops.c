@@ -187,7 +187,7 @@ static int check_record(const struct idem_record *record,
     }
     rc = idem_id(record->scope, record->key, id);
     if (rc != 0) {
-        return rc;
+        return idem__error_plain(error, rc);
     }
     if (idem__record_fault(record) != NULL) {
         return idem__error(error, IDEM_EINVALID, "record: %s",
