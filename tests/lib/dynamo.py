@@ -233,7 +233,8 @@ def shared(kind):
 
 def lend(folder, count):
     """Keep @count servers on a JVM for programs whose IDEM_TEST_POOL is @folder, until this
-    one is killed. The file of a server has its URL, and whoever uses it locks the file."""
+    one is killed. For each there is a file with its URL, which the program that uses it
+    locks."""
     die_with_parent()
     shutil.rmtree(folder, ignore_errors=True)
     os.makedirs(folder)
