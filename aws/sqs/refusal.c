@@ -52,7 +52,9 @@ enum idem__sqs_result idem__sqs_classify(
 
     if (request->outcome != IDEM__AWS_ANSWERED) {
         *ret_error = request->error;
-        return result_of(request->error.code);
+        /* Whatever its error says, a request that was not answered did nothing. */
+        return request->error.code == 0 ? IDEM__SQS_LATER
+                                        : result_of(request->error.code);
     }
     idem__aws_error_parse(request->status, request->error_type, body, &refusal);
     name =

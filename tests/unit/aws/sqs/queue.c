@@ -229,6 +229,7 @@ TEST(refusal, isNotSaidWithoutAnAnswer)
     struct idem__aws_request request = {.outcome = IDEM__AWS_NO_ANSWER};
     struct idem_error error = {0};
 
+    assert_int_equal(IDEM__SQS_LATER, idem__sqs_classify(&request, &error));
     request.error.code = IDEM_EUNKNOWN;
     assert_int_equal(IDEM__SQS_LATER, idem__sqs_classify(&request, &error));
     request.outcome = IDEM__AWS_NOT_SENT;
