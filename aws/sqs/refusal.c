@@ -52,7 +52,7 @@ enum idem__sqs_result idem__sqs_classify(
 
     if (request->outcome != IDEM__AWS_ANSWERED) {
         *ret_error = request->error;
-        /* Whatever its error says, a request that was not answered did nothing. */
+        /* Without an answer it is no success, whatever its error says. */
         return request->error.code == 0 ? IDEM__SQS_LATER
                                         : result_of(request->error.code);
     }
